@@ -1,1 +1,1 @@
-"""What a node costs: Headrace beside Apache Kafka, with the same clients on the same machine."""
+"""Costs of a node: Headrace beside Apache Kafka, with the same clients on the same machine."""

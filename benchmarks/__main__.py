@@ -22,10 +22,10 @@ from benchmarks.report import collect, table, with_figures
 from benchmarks.share_groups import shared
 from benchmarks.startup import started
 from benchmarks.workloads import Workload
-from tests.kafka_release import VERSION, KafkaMissing, find_kafka
-from tests.nodes import Flavour, Headrace, Kafka, Node
+from tests.processes.kafka import VERSION, KafkaMissing, find_kafka
+from tests.processes.nodes import Flavour, Headrace, Kafka, Node
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "internals" / "performance.md"
 
 # As Kafka's own start script has it.
 STOCK_FLAGS = (
@@ -58,7 +58,7 @@ COMPARED: Mapping[str, Workload] = {
     "transactions": coordination.transactions,
     "groups": coordination.many_groups,
 }
-# How our own cost grows; Kafka would need long for these.
+# Growth of Headrace's own cost; Kafka would take too long for these.
 GROWTH: Mapping[str, Workload] = {
     "beside-10-partitions": partial(workloads.beside_partitions, count=10),
     "beside-5000-partitions": partial(workloads.beside_partitions, count=5_000),
@@ -176,7 +176,7 @@ def document(
         parts.append(f"Lower is better.{kafka if len(compared) > 1 else ''}\n")
         parts.append(table(compared))
     if any(grown.values()):
-        parts.append("What a small request of 50 connections costs with others on the node:\n")
+        parts.append("A small request of 50 connections with others on the node:\n")
         parts.append(table(grown))
     if clients:
         parts.append("The Python client beside bare confluent-kafka, the least of the rounds:\n")

@@ -1,4 +1,4 @@
-"""What `headrace.Producer` and `Consumer` cost above bare confluent-kafka, per record.
+"""Cost per record of `headrace.Producer` and `Consumer` above bare confluent-kafka.
 
     python -m benchmarks.client [--rounds 5] [--records 200000]
 
@@ -22,8 +22,8 @@ import confluent_kafka
 import headrace
 from benchmarks.report import collect, table
 from benchmarks.workloads import Figure
-from tests.clients import create_topic
-from tests.nodes import Headrace, Node
+from tests.clients.librdkafka import create_topic
+from tests.processes.nodes import Headrace, Node
 
 RATIO_MAX = 1.3
 PARTITIONS = 6

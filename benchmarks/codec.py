@@ -1,4 +1,4 @@
-"""What a message costs: microseconds of CPU to decode and to encode it, beside `kio`.
+"""Cost of a message: microseconds of CPU to decode and to encode it, beside `kio`.
 
 python -m benchmarks.codec
 """
@@ -38,7 +38,7 @@ from headrace.protocol.schemas.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from tests.messages import kio_class
+from tests.builders.messages import kio_class
 
 ROUNDS = 7
 SECONDS_PER_ROUND = 0.05

@@ -14,9 +14,9 @@ from benchmarks.processes import CpuMeter, resident_megabytes, settle
 from benchmarks.small_requests import Answered, check
 from benchmarks.workloads import PARTITIONS, QUIET, Figure
 from headrace.coordination.partitioning import partition_for
-from tests.clients import SECONDS_MAX, create_topic, delete_topic, unique_name
-from tests.nodes import HOST, Node, eventually
-from tests.wire import SECOND, Connection, Fields, encode_request
+from tests.clients.librdkafka import SECONDS_MAX, create_topic, delete_topic, unique_name
+from tests.clients.wire import SECOND, Connection, Fields, encode_request
+from tests.processes.nodes import HOST, Node, eventually
 
 CONNECTIONS = 20
 MEMBERS = 50
@@ -24,7 +24,7 @@ SHARED_PARTITIONS = 500
 RECORDS_PER_TRANSACTION = 100
 GROUPS = 10_000
 GROUPS_IN_FLIGHT = 100
-OFFSETS_PARTITIONS = 50  # Of `__consumer_offsets`, as Kafka has it.
+OFFSETS_PARTITIONS = 50  # Kafka's default for `__consumer_offsets`.
 REBALANCE_SECONDS_MAX = 120
 
 
@@ -87,7 +87,7 @@ def reading(node: Node, group: str, protocol: str) -> dict[str, object]:
 
 
 def is_shared_out(consumers: Sequence[Consumer]) -> bool:
-    """Whether every member has its share, by the members' own account."""
+    """Return whether every member reports an equal share."""
     shares = []
     for consumer in consumers:
         consumer.poll(0)
@@ -142,7 +142,7 @@ def many_groups(node: Node, _seconds: float) -> list[Figure]:
     held = resident_megabytes(node.pid)
     delete_topic(node, topic)
     return [
-        Figure("start with 10,000 groups, until their offsets are told", "s", took),
+        Figure("start with 10,000 groups, until their offsets are served", "s", took),
         Figure("memory with 10,000 groups", "MB RSS", held),
     ]
 
@@ -158,7 +158,7 @@ def commit_all(connection: Connection, groups: Sequence[str], topic: str) -> Non
 
 
 def knows_all(node: Node, groups: Sequence[str]) -> bool:
-    """Whether every one of these groups' coordinators has its offset."""
+    """Return whether the coordinators have the offsets of all these groups."""
     asked = [{"group_id": group, "topics": None} for group in groups]
     try:
         with Connection(node.port) as connection:

@@ -23,8 +23,8 @@ from benchmarks.__main__ import data_directory
 from benchmarks.processes import CpuMeter, resident_megabytes, settle
 from benchmarks.report import row, shown
 from benchmarks.streams import fan_out
-from tests.nodes import Headrace, Node
-from tests.rest_proxies import JSON_V2, Proxy, proxy
+from tests.processes.nodes import Headrace, Node
+from tests.processes.rest_proxies import JSON_V2, Proxy, proxy
 
 _RECORD = {"id": 123456, "name": "ada lovelace", "amount": 12.5, "note": "x" * 40}
 
@@ -99,7 +99,7 @@ def _exchange(selector: selectors.DefaultSelector, frame: bytes, seconds: float)
 
 
 def _is_whole(answer: bytearray) -> bool:
-    """Whether an answer is there to its end; a refusal must not look like speed."""
+    """Return whether an answer is complete; an error must not count as a fast answer."""
     assert answer, "the proxy closed a connection"
     end = answer.find(b"\r\n\r\n")
     if end < 0:

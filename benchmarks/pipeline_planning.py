@@ -1,8 +1,8 @@
-"""How long a pipeline of many tables takes to plan: reading its files, the dry run, the drawing.
+"""Time to plan a pipeline of many tables: reading its files, the dry run, the drawing.
 
     python -m benchmarks.pipeline_planning --tables 100
 
-Half of the tables are SQL, half Python; they stand in chains through the four zones, each with
+Half of the tables are SQL, half Python; they form chains through the four zones, each with
 expectations, and every tenth is a view that joins two of them. The session's start is not counted:
 it is paid once, whatever the pipeline. The first round meets a cold JVM, as a user does; later
 ones show what is left when it is warm. Ends with 1 if the dry run takes longer than
@@ -81,7 +81,7 @@ def write_pipeline(folder: Path, tables: int) -> None:
 class Clock:
     """Prints how long each step takes, and remembers it.
 
-    Beside it stands the processor time of this process and the JVM: on a crowded machine only that
+    The processor time of this process and the JVM is printed beside it: on a busy machine only that
     can be compared; half of it is the JVM's compiler.
     """
 

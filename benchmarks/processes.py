@@ -1,4 +1,4 @@
-"""What the kernel knows about a process: the CPU it used and the memory it holds."""
+"""The kernel's figures of a process: CPU time used and memory held."""
 
 import os
 import time
@@ -24,7 +24,7 @@ def resident_megabytes(pid: int) -> float:
 
 
 def settle(pid: int) -> None:
-    """Wait until a process has nothing left to do of what came before, for a bounded time."""
+    """Wait, for a bounded time, until a process has finished its earlier work."""
     for _ in range(40):
         before = cpu_seconds(pid)
         time.sleep(0.5)

@@ -1,7 +1,7 @@
 """`headrace registry` over a node: its start, ten thousand schemas, and what a request costs.
 
 The load is a process of its own with kept connections; costs are CPU seconds of the registry, which
-do not depend on what else the machine does.
+do not depend on other load on the machine.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from headrace.registry.log.writer import LogWriter
 from headrace.registry.model.records import Change
 from headrace.registry.settings import RegistrySettings
 from headrace.serdes.schema_records import SchemaKey, SchemaValue
-from tests.nodes import Headrace, Node
-from tests.registries import RegistryProcess
+from tests.processes.nodes import Headrace, Node
+from tests.processes.registries import RegistryProcess
 
 SCHEMAS = 10_000
 REQUESTS = 100_000

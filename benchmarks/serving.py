@@ -1,7 +1,7 @@
 """`headrace serve` under load: lookups, queries and refreshes in a table of a million rows.
 
 The server is a process of its own; the client keeps one connection per asker. Times are what the
-client sees, so they hold the client's own work and whatever else the machine does. Ends with 1 if
+client sees, so they include the client's own work and other load on the machine. Ends with 1 if
 lookups take longer than `spark_targets.py` allows.
 """
 
@@ -107,7 +107,7 @@ def lookup_figures(
 
 
 def timed(port: int, path: Callable[[int], str], rows: int, count: int) -> list[float]:
-    """How long each of so many requests for random keys took, in seconds."""
+    """Send `count` requests for random keys; return the seconds that each took."""
     chance = random.Random(count)
     asker = HTTPConnection("127.0.0.1", port, timeout=120)
     found: list[float] = []

@@ -9,8 +9,8 @@ import headrace
 from benchmarks.processes import CpuMeter, settle
 from benchmarks.workloads import PARTITIONS, QUIET, Figure, feed
 from headrace.client.descriptions import ConfigChange
-from tests.clients import create_topic, delete_topic, unique_name
-from tests.nodes import Node
+from tests.clients.librdkafka import create_topic, delete_topic, unique_name
+from tests.processes.nodes import Node
 
 MEMBERS = 4
 SECONDS_MAX = 60

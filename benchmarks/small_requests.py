@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from tests.batches import batch
-from tests.clients import Sent
-from tests.nodes import HOST, Node
-from tests.wire import Connection, encode_request, produce_fields
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import Sent
+from tests.clients.wire import Connection, encode_request, produce_fields
+from tests.processes.nodes import HOST, Node
 
 VALUE = b"x" * 100
 

@@ -1,4 +1,4 @@
-"""What Spark runs in: its JVM and the Pythons of its workers, and what they have used."""
+"""Spark's processes, the JVM and the Pythons of its workers, and the CPU time they used."""
 
 import os
 from pathlib import Path
@@ -53,9 +53,9 @@ def worker_megabytes() -> float:
 
 
 def is_python_of_spark(command: str) -> bool:
-    """Whether a command line is a worker's: Spark's own, or a fork, which has its server's."""
-    is_own = command.rstrip().endswith("pyspark.worker") and "forked_python.py" not in command
-    return is_own or "headrace.spark.fork_server" in command
+    """Return whether a command line is a worker's: Spark's own, or a fork's with its server's."""
+    is_own = command.rstrip().endswith("pyspark.worker") and "python_stub.py" not in command
+    return is_own or "headrace.spark.launching.fork_server" in command
 
 
 def command_of(pid: int) -> str:

@@ -1,9 +1,9 @@
 """`format("headrace")` beside Spark's own Kafka connector, on the same data in one run, by turns.
 
-The connector has the settings that made it quickest (docs/performance.md says which). Data are
-JSON records of 100 B in six partitions of a Headrace broker. All figures are lower-is-better; the
-processor time is that of everything that Spark started: its JVM, and Python's workers. Ends with 1
-where a figure misses what `spark_targets.py` asks for.
+The connector has the settings that made it quickest (docs/internals/performance.md lists them).
+Data are JSON records of 100 B in six partitions of a Headrace broker. Lower is better in every
+figure. Processor time includes all that Spark starts: its JVM and Python's workers. The exit code
+is 1 if a figure misses its target in `spark_targets.py`.
 """
 
 import argparse
@@ -251,7 +251,7 @@ def read_to_parquet(
 
 
 def sizes_for(contestant: Contestant, rows: Sequence[int]) -> Sequence[int]:
-    """How much JSON is read: by the connector, which takes some five times as long, the least."""
+    """Rows of JSON to read; the stock connector is five times slower and gets only the first."""
     return rows if contestant is HEADRACE else rows[:1]
 
 
@@ -274,7 +274,7 @@ def per_million(load: str, taken: "Taken", count: int) -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a job took."""
+    """Cost of a job."""
 
     seconds: float
     cpu_seconds: float

@@ -1,4 +1,4 @@
-"""What pipelines on Spark must reach, or `make bench-spark` fails."""
+"""Targets for pipelines on Spark; `make bench-spark` fails when one is missed."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ _PER_MILLION = "s per million"
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a figure may be at most, whose name begins so."""
+    """An upper bound for the figures whose names begin with `name`."""
 
     name: str
     unit: str
@@ -34,7 +34,7 @@ BOUNDS = (WORKER, PLANNING, LOOKUP)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How many times less than the stock connector's a figure must be, whose name begins so."""
+    """A lower bound for the stock connector's figure divided by ours, by the names' beginning."""
 
     name: str
     unit: str

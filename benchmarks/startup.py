@@ -4,8 +4,8 @@ import time
 
 from benchmarks.processes import cpu_seconds, resident_megabytes
 from benchmarks.workloads import Figure
-from tests.nodes import Node
-from tests.wire import Connection
+from tests.clients.wire import Connection
+from tests.processes.nodes import Node
 
 IDLE_SECONDS = 3
 

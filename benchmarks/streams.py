@@ -1,7 +1,7 @@
-"""What it costs to push the same records to many clients, by Server-Sent Events.
+"""Cost of pushing the same records to many clients by Server-Sent Events.
 
 Part of `make bench-http`. All clients listen at the end of one topic, so the proxy reads it once;
-what grows with them is only the sending. One thread plays all clients and counts their events.
+only the sending grows with them. One thread plays all clients and counts their events.
 """
 
 import selectors
@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from confluent_kafka import Producer
 
 from benchmarks.processes import CpuMeter, resident_megabytes
-from tests.clients import create_topic
-from tests.nodes import Node
-from tests.rest_proxies import Proxy
+from tests.clients.librdkafka import create_topic
+from tests.processes.nodes import Node
+from tests.processes.rest_proxies import Proxy
 
 CLIENTS = 500
 _RATE = 40
@@ -90,7 +90,7 @@ def _produce_and_count(
 
 
 def _count(selector: selectors.DefaultSelector, mark: bytes, wanted: int, deadline: float) -> int:
-    """How often a mark came until the deadline, or so often."""
+    """Count marks until `wanted` have arrived or the deadline has passed."""
     found = 0
     while found < wanted and (left_s := deadline - time.monotonic()) > 0:
         for key, _events in selector.select(left_s):

@@ -1,4 +1,4 @@
-"""What it costs to merge batches by key into a table, by tasks, as batch and table grow.
+"""Cost of merging batches by key into a table, by tasks, as batch and table grow.
 
     python -m benchmarks.table_merging --thousands 100 200 400 1000
 
@@ -23,15 +23,15 @@ import pyarrow as pa
 
 from benchmarks.processes import cpu_seconds
 from benchmarks.spark_processes import spark_cpu_seconds
+from headrace.lake.applied_changes import history_name, history_schema, target_schema
 from headrace.lake.catalog import Lake
-from headrace.lake.changes import history_name, history_schema, target_schema
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.lineage import Lineage
-from headrace.lake.upserts import Upsert
+from headrace.lake.upsert_decisions import Upsert
 from headrace.pipelines.model import Changes
-from headrace.pipelines.running.intake import Intake
-from headrace.pipelines.running.places import TablePlace
-from headrace.pipelines.running.targets import ChangesTarget, KeyedTarget, Target
+from headrace.pipelines.running.flows.intake import Intake
+from headrace.pipelines.running.flows.targets import ChangesTarget, KeyedTarget, Target
+from headrace.pipelines.running.tables.places import TablePlace
 from headrace.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ BATCHES = {"first": (0, 0), "same keys": (1, 0), "new keys": (2, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one batch took."""
+    """Cost of one batch."""
 
     kind: str
     rows: int

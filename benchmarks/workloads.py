@@ -13,8 +13,15 @@ from confluent_kafka.admin import NewTopic
 
 from benchmarks.processes import CpuMeter, settle
 from benchmarks.small_requests import idle_connections, produce_on_connections
-from tests.clients import SECONDS_MAX, admin, create_topic, delete_topic, unique_name, watermarks
-from tests.nodes import Node, eventually
+from tests.clients.librdkafka import (
+    SECONDS_MAX,
+    admin,
+    create_topic,
+    delete_topic,
+    unique_name,
+    watermarks,
+)
+from tests.processes.nodes import Node, eventually
 
 PARTITIONS = 6
 QUIET = {"log_level": 0, "enable.metrics.push": False}
@@ -152,7 +159,7 @@ def leaders(node: Node, topic: str) -> int:
 
 
 def beside_partitions(node: Node, seconds: float, *, count: int) -> list[Figure]:
-    """What a small request costs on a node with many partitions that nobody uses."""
+    """Cost of a small request on a node with many unused partitions."""
     crowd = create_topic(node, partitions=count)
     (figure,) = small_requests(node, seconds, connections=50)
     delete_topic(node, crowd)
@@ -160,7 +167,7 @@ def beside_partitions(node: Node, seconds: float, *, count: int) -> list[Figure]
 
 
 def beside_idle_connections(node: Node, seconds: float, *, count: int) -> list[Figure]:
-    """What a small request costs on a node with many connections that are silent."""
+    """Cost of a small request on a node with many idle connections."""
     with idle_connections(node, count):
         (figure,) = small_requests(node, seconds, connections=50)
     return [figure._replace(name=f"small request beside {count:,} idle connections")]

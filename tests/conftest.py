@@ -1,4 +1,4 @@
-"""Set-up that all tests share: how long hypothesis searches, and logs of nodes that failed."""
+"""Set-up for all tests: hypothesis profiles, known flaky tests, and logs of failed nodes."""
 
 import os
 import signal
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.kafka_release import KafkaMissing, KafkaRelease, find_kafka
+from tests.flaky import flaky_tests
+from tests.processes.kafka import KafkaMissing, KafkaRelease, find_kafka
 
 if TYPE_CHECKING:
-    from tests.nodes import Node
+    from tests.processes.nodes import Node
 
 NODES: pytest.StashKey[list["Node"]] = pytest.StashKey()
 
-# The shared machines of continuous integration are slow at times, so no example has a deadline, and
-# there are not many: every run has others, and "thorough" is for whoever wants to search.
+# Machines of continuous integration are slow at times, so examples have no deadline. Every run
+# tries other examples; the profile "thorough" searches longer.
 settings.register_profile(
     "default",
     max_examples=60,
@@ -27,14 +28,14 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# What a shell runs behind ignores Ctrl-C, and so would every program that a test sends it to.
+# A shell's background job ignores Ctrl-C, and the programs started by tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def heeds_hangups() -> Iterator[None]:
-    """As in a terminal, also where `nohup` runs the tests."""
+    """Restore the default reaction to SIGHUP where `nohup` runs the tests."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -42,8 +43,8 @@ def heeds_hangups() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kafka_release(tmp_path_factory: pytest.TempPathFactory) -> KafkaRelease:
-    """Apache Kafka, or a skip that says what is missing."""
-    from tests.kafka_classes import keep_classes
+    """Apache Kafka, or a skip that names the missing part."""
+    from tests.processes.kafka_class_archive import keep_classes
 
     try:
         release = find_kafka()
@@ -54,8 +55,16 @@ def kafka_release(tmp_path_factory: pytest.TempPathFactory) -> KafkaRelease:
 
 
 def watch(request: pytest.FixtureRequest, node: "Node") -> None:
-    """Show this node's log when the test fails."""
+    """Show this node's log if the test fails."""
     request.node.stash.setdefault(NODES, []).append(node)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Repeat a known flaky test once; every other test must pass at its first run."""
+    known = {test.id for test in flaky_tests()}
+    for item in items:
+        if item.nodeid.partition("[")[0] in known:
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,20 +1,21 @@
-"""Writes `docs/compatibility.md`: what we speak of Kafka's protocol, and what we do not yet.
+"""Writes `docs/reference/compatibility.md`: supported and missing parts of Kafka's protocol.
 
-The list comes from the broker's own table of APIs and from the first sentence of each handler,
-so it says what the code does. What Kafka speaks is what a stock Kafka 4.3 broker advertises.
-Engines that connect are listed with the test that shows it, or as not tried.
+The list comes from the broker's own table of APIs and from the first sentence of each handler.
+It is compared with the APIs that a stock Kafka 4.3 broker advertises. Each engine is listed with
+the test that runs it, or as not tried.
 """
 
 import argparse
 import ast
 import sys
+import textwrap
 from pathlib import Path
 
 from headrace.broker.api.registry import APIS, Entry
 from headrace.protocol.api_keys import ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "compatibility.md"
+PAGE = ROOT / "docs" / "reference" / "compatibility.md"
 HANDLERS = ROOT / "src" / "headrace" / "broker" / "api"
 
 # As answered by ApiVersions of Apache Kafka 4.3.1, stock settings: the lowest and highest version.
@@ -36,24 +37,24 @@ KAFKA = {
 ONLY_WITH_A_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 LIMITS = (
-    "Listeners speak PLAINTEXT only; there are no ACLs, so every client may do everything, and no "
-    "quotas.",
-    "One node is the whole cluster: replication factors above 1, reassignment and joining a "
-    "cluster are refused or not there.",
-    "Tiered storage is refused. Broker configs that Kafka has and Headrace does not honour are "
-    "taken, kept and described as Kafka does it, and the log says once that they have no effect. "
-    "Listeners cannot be changed while the broker runs.",
-    "UnregisterBroker refuses this node itself.",
-    "New clusters do without eligible leader replicas (ELR), which a new Kafka 4.3 cluster has; so "
-    "`min.insync.replicas` of a broker can be altered here and cannot there.",
+    "Listeners use PLAINTEXT only. There are no ACLs and no quotas, so every client may do "
+    "everything.",
+    "Partitions cannot be moved: AlterPartitionReassignments and AlterReplicaLogDirs are missing. "
+    "Nodes of Kafka in a cluster of Headrace, and the reverse, are not supported yet.",
+    "Consumers fetch from leaders only (no KIP-392), and replication has no throttles.",
+    "Tiered storage is rejected. Broker configs of Kafka without an effect here are accepted, "
+    "stored and described as in Kafka, and logged once. Listeners cannot be changed while the "
+    "broker runs.",
+    "UnregisterBroker rejects this node itself.",
+    "A single node has no eligible leader replicas (ELR), unlike a new Kafka 4.3 cluster. So "
+    "`min.insync.replicas` of its broker can be altered here and cannot there.",
     "DescribeConfigs lists names that Kafka 4.3 does not have: `headrace.*` of the broker, and "
     "`errors.deadletterqueue.*` of broker and groups (KIP-1191).",
-    "GetTelemetrySubscriptions and PushTelemetry are always advertised; Kafka needs a plug-in "
-    "that receives metrics. So clients that are connected already hear of a subscription that is "
-    "made later; a client that finds them missing would not ask again. librdkafka tells of it in "
-    "one line of its log, `Telemetry client instance id changed`.",
-    "A share group's records that wait for their dead letter (*archiving*) stay so when Kafka "
-    "4.3 takes the directory over: it knows no dead letters, and does not give them out again.",
+    "GetTelemetrySubscriptions and PushTelemetry are advertised while a client metrics "
+    "subscription exists, or always with `headrace.telemetry.enable=true`. Kafka needs a plug-in "
+    "that receives metrics. Older connections see them after a reconnect.",
+    "Records of a share group that wait for their dead letter (*archiving*) stay so when Kafka "
+    "4.3 opens the directory. It has no dead letters, and does not deliver these records again.",
     "Texts of error messages are our own; codes are Kafka's.",
 )
 
@@ -74,21 +75,28 @@ ENGINES = (
     ("Databricks, Google Dataproc, Amazon EMR, Azure HDInsight", "Spark's stock connector", None),
     ("Azure Stream Analytics", "a Kafka input and output of its own", None),
 )
-"""Processing engines, what each speaks to a broker with, and the test that does, if any."""
+"""Processing engines, the client of each, and the test that runs it, if any."""
 
 HEAD = """\
 # Compatibility
 
-Written by `make docs` from the broker's table of APIs; do not edit.
+This page lists the APIs that Headrace serves, their limits, and the APIs that are missing.
+`make docs` writes it from the broker's table of APIs.
+
+```sh
+headrace cluster
+```
+
+prints the nodes and the feature levels of a running cluster.
 
 Headrace speaks {served} of the {all} APIs that a Kafka 4.3 broker advertises to clients, each in
-the same versions{exceptions}. What is not in the first table is not advertised, so clients
-know before they ask.
+the same versions{exceptions}. Only the APIs of the first table are advertised, so clients do not
+send others.
 """
 
 
 def main() -> int:
-    """Write the page, or with --check say whether it is out of date."""
+    """Write the page, or with --check report whether it is current."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
     page = render()
@@ -100,7 +108,7 @@ def main() -> int:
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the page."""
     served = [APIS[key] for key in sorted(APIS)]
     missing = sorted(KAFKA.keys() - APIS.keys())
     both = [row for row in served if int(row.key) in KAFKA]
@@ -109,17 +117,21 @@ def render() -> str:
     parts = [
         HEAD.format(served=len(both), all=len(KAFKA), exceptions=exceptions),
         "## Served\n",
-        table(["key", "API", "versions", "what for"], [served_row(row) for row in served]),
+        table(["key", "API", "versions", "purpose"], [served_row(row) for row in served]),
         "## Limits of what is served\n",
-        "\n".join(f"- {limit}" for limit in LIMITS) + "\n",
+        "\n".join(wrapped(f"- {limit}") for limit in LIMITS) + "\n",
         "## Not yet\n",
         table(["key", "API", "Kafka's versions"], [missing_row(key) for key in missing]),
         "## Processing engines\n",
-        "An engine connects by the protocol, with the client that it has for Kafka. Of those that "
-        "were not tried here\nnothing is known but that the APIs above are there.\n",
+        "An engine connects with its own client for Kafka. Untried engines should work with the "
+        "APIs\nabove.\n",
         table(["engine", "client", "tried here"], [engine_row(*engine) for engine in ENGINES]),
     ]
     return "\n".join(parts)
+
+
+def wrapped(item: str) -> str:
+    return textwrap.fill(item, 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def served_row(entry: Entry) -> list[str]:
@@ -137,15 +149,15 @@ def engine_row(engine: str, client: str, test: str | None) -> list[str]:
 
 
 def purpose(entry: Entry) -> str:
-    """The first sentence of the handler's module, without the API's name and versions."""
-    module = entry.target.partition(":")[0].replace(".", "/")
-    docstring = ast.get_docstring(ast.parse((HANDLERS / f"{module}.py").read_text())) or ""
+    """Return the first sentence of the handler's module, without the API's name and versions."""
+    path = HANDLERS / entry.family / f"{entry.key.name.lower()}.py"
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
     sentence = docstring.partition("\n\n")[0].replace("\n", " ").partition(": ")[2]
     return sentence[:1].upper() + sentence[1:]
 
 
 def name(key: ApiKey) -> str:
-    """An API's name as Kafka writes it."""
+    """Return an API's name as Kafka writes it."""
     return "".join(word.capitalize() for word in key.name.split("_"))
 
 

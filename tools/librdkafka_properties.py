@@ -1,7 +1,7 @@
-"""Writes the names of librdkafka's properties, as the installed librdkafka tells them itself.
+"""Writes the names of librdkafka's properties, as the installed librdkafka reports them.
 
-The client needs the names to say which one a misspelt one may have meant. Each line of the file
-is a name and who reads it: C a consumer, P a producer, * both.
+The client suggests one of the names for a misspelt one. Each line of the file has a name and its
+reader: C is a consumer, P a producer, * both.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Prints which requirements are proven by which tests, and which are not yet.
 
-The list is `docs/requirements.md`; the proof is a requirement's name in a test's docstring, so
-the state of the product can be read off the tests and never drifts from them.
+The list is `docs/internals/requirements.md`. A test proves a requirement by naming it in its
+docstring, so the state of the product is read from the tests.
 """
 
 import argparse
@@ -20,14 +20,14 @@ PART = re.compile(r"\(([a-z])\)")
 def main() -> int:
     """Print the table; fail when a test names a requirement that is not listed."""
     arguments = parse_arguments()
-    titles = dict(LISTED.findall((ROOT / "docs" / "requirements.md").read_text()))
+    titles = dict(LISTED.findall((ROOT / "docs" / "internals" / "requirements.md").read_text()))
     proofs = collect(ROOT / "tests", areas={name.partition("-")[0] for name in titles})
     for name, title in titles.items():
         print_requirement(name, title, proofs.get(name, []), arguments)
     print_summary(titles, proofs)
     unknown = sorted(proofs.keys() - titles.keys())
     for name in unknown:
-        print(f"{name} is not in docs/requirements.md, but named in {', '.join(proofs[name])}")
+        print(f"docs/internals/requirements.md lacks {name}, named in {', '.join(proofs[name])}")
     return 1 if unknown else 0
 
 
@@ -58,9 +58,9 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def requirements_in(docstring: str, areas: set[str]) -> list[str]:
-    """The names in a docstring, each once; `LOG-1..3` stands for all three.
+    """Return the names in a docstring, each once; `LOG-1..3` means all three.
 
-    `LOG-1(b)` is a part by itself, `LOG-1(a)` and `LOG-1` are what the requirement says first.
+    `LOG-1(b)` is a part of its own; `LOG-1(a)` and `LOG-1` are the first part.
     """
     names = []
     for area, first, last, parts in NAMED.findall(docstring):

@@ -1,10 +1,10 @@
-"""Write the schema modules from the message definitions that Kafka's jars carry.
+"""Write the schema modules from the message definitions in Kafka's jars.
 
     python tools/schemas.py DIRECTORY
 
-DIRECTORY holds Kafka's jars (the `libs` of a distribution) or the JSON files taken out of them.
-Only facts are taken over: names, types, versions, defaults. Run it again to add an API (name it
-in `APIS`) or to follow a new Kafka; the result is kept in git.
+DIRECTORY has Kafka's jars (the `libs` of a distribution) or the JSON files extracted from them.
+Only facts are copied: names, types, versions, defaults. Run it again to add an API (name it in
+`APIS`) or to follow a new Kafka; the result is kept in git.
 """
 
 import json
@@ -23,13 +23,21 @@ PROTOCOL = Path(__file__).parent.parent / "src" / "headrace" / "protocol"
 APIS = [
     "AddOffsetsToTxn",
     "AddPartitionsToTxn",
+    "AddRaftVoter",
+    "AllocateProducerIds",
     "AlterClientQuotas",
     "AlterConfigs",
+    "AlterPartition",
     "AlterPartitionReassignments",
     "AlterShareGroupOffsets",
     "ApiVersions",
+    "AssignReplicasToDirs",
+    "BeginQuorumEpoch",
+    "BrokerHeartbeat",
+    "BrokerRegistration",
     "ConsumerGroupDescribe",
     "ConsumerGroupHeartbeat",
+    "ControllerRegistration",
     "CreateAcls",
     "CreatePartitions",
     "CreateTopics",
@@ -51,8 +59,11 @@ APIS = [
     "DescribeTopicPartitions",
     "DescribeTransactions",
     "ElectLeaders",
+    "EndQuorumEpoch",
     "EndTxn",
+    "Envelope",
     "Fetch",
+    "FetchSnapshot",
     "FindCoordinator",
     "GetTelemetrySubscriptions",
     "Heartbeat",
@@ -75,6 +86,7 @@ APIS = [
     "PushTelemetry",
     "ReadShareGroupState",
     "ReadShareGroupStateSummary",
+    "RemoveRaftVoter",
     "SaslAuthenticate",
     "SaslHandshake",
     "ShareAcknowledge",
@@ -87,6 +99,8 @@ APIS = [
     "TxnOffsetCommit",
     "UnregisterBroker",
     "UpdateFeatures",
+    "UpdateRaftVoter",
+    "Vote",
     "WriteShareGroupState",
     "WriteTxnMarkers",
 ]
@@ -105,7 +119,7 @@ COORDINATOR_RECORDS = {
     "transactions": ("__transaction_state", ("TransactionLog",)),
     "shares": ("__share_group_state", ("ShareSnapshot", "ShareUpdate")),
 }
-"""The module, the topic, and how the names of the records start that are kept in it."""
+"""For each module its topic, and the prefixes of the names of the topic's records."""
 
 CONSUMER_PROTOCOL = ["ConsumerProtocolSubscription", "ConsumerProtocolAssignment"]
 
@@ -113,18 +127,23 @@ Definition = dict[str, Any]
 
 PYTHON_TYPES = {
     "bool": ("bool", "False"),
-    "int8": ("int", "0"),
-    "int16": ("int", "0"),
-    "uint16": ("int", "0"),
-    "int32": ("int", "0"),
-    "uint32": ("int", "0"),
-    "int64": ("int", "0"),
+    "int8": ("Int8", "0"),
+    "int16": ("Int16", "0"),
+    "uint16": ("Uint16", "0"),
+    "int32": ("Int32", "0"),
+    "uint32": ("Uint32", "0"),
+    "int64": ("Int64", "0"),
     "float64": ("float", "0.0"),
     "string": ("str", '""'),
     "bytes": ("bytes", 'b""'),
-    "records": ("memoryview | bytes", "None"),
+    "records": ("Records", "None"),
     "uuid": ("Uuid", "ZERO"),
 }
+"""Kafka's primitive types as `protocol/message.py` names them, with their defaults."""
+
+MESSAGE_NAMES = ["FrozenStructure", "Int8", "Int16", "Int32", "Int64"]
+MESSAGE_NAMES += ["Message", "Records", "Structure", "Uint16", "Uint32"]
+"""What schema modules import, in the order in which ruff sorts imports."""
 
 
 class Versions(NamedTuple):
@@ -157,7 +176,7 @@ def main(directory: Path) -> None:
     write(PROTOCOL / "api_keys.py", api_keys_module(definitions))
     for api in APIS:
         pair = [definitions[f"{api}Request"], definitions[f"{api}Response"]]
-        unstable = pair[0].get("latestVersionUnstable")  # Only the request says it.
+        unstable = pair[0].get("latestVersionUnstable")  # Only the request has it.
         pair[1]["latestVersionUnstable"] = unstable
         write(schemas / f"{snake(api)}.py", Module(api_title(api, pair[0]), pair).source())
     records = [one for one in definitions.values() if is_cluster_metadata(one)]
@@ -169,7 +188,9 @@ def main(directory: Path) -> None:
     write(schemas / "records" / "control.py", Module(title, control).source())
     write_coordinator_records(schemas / "records", definitions)
     protocol = [definitions[name] for name in CONSUMER_PROTOCOL]
-    title = "What consumers put into the metadata and assignment bytes of a classic group."
+    title = (
+        "The messages that consumers put into the metadata and assignment bytes of a classic group."
+    )
     write(schemas / "records" / "consumer_protocol.py", Module(title, protocol).source())
     formatted = [schemas, PROTOCOL / "api_keys.py"]
     subprocess.run([sys.executable, "-m", "ruff", "format", "-q", *formatted], check=True)
@@ -267,11 +288,15 @@ class Module:
         for message in self.messages:
             self.add_message(message)
         body = "\n\n\n".join(self.chunks)
-        bases = [base for base in ("FrozenStructure", "Message", "Structure") if f"({base}" in body]
-        imports = [f"from headrace.protocol.message import {', '.join(bases)}"]
-        if "Uuid" in body:
-            imports.append("from headrace.protocol.uuids import ZERO, Uuid")
-        note = "Written by `tools/schemas.py`; `protocol/message.py` explains the tables."
+        words = set(re.findall(r"\w+", body))
+        names = [name for name in MESSAGE_NAMES if name in words]
+        imports = [f"from headrace.protocol.message import {', '.join(names)}"]
+        if "Annotated" in words:
+            imports.insert(0, "from typing import Annotated\n")
+        if "Uuid" in words:
+            zero = "ZERO, " if "ZERO" in words else ""
+            imports.append(f"from headrace.protocol.uuids import {zero}Uuid")
+        note = "Written by `tools/schemas.py`; `protocol/message.py` explains the annotations."
         return f'"""{self.title}\n\n{note}\n"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n"
 
     def structs_of(self, message: Definition) -> Iterator[tuple[str, list[Definition]]]:
@@ -321,12 +346,7 @@ class Module:
     def members(self, message: Definition, fields: list[Definition]) -> str:
         versions = versions_of(message)
         carried = [field for field in fields if is_carried(field, versions)]
-        lines = [f"    {self.attribute(message, field)}\n" for field in carried]
-        if carried:
-            lines += ["\n", '    FIELDS = """\n']
-            lines += [f"        {row}\n" for row in aligned(self.rows(message, carried))]
-            lines += ['    """']
-        return "".join(lines)
+        return "\n".join(f"    {self.attribute(message, field)}" for field in carried)
 
     def attribute(self, message: Definition, field: Definition) -> str:
         name = snake(field["name"])
@@ -337,33 +357,28 @@ class Module:
             hint, default = f"list[{hint}]", "[]"
         elif not default:
             default = f"{hint}()"
+        elif kind == "records" and "nullableVersions" not in field:
+            default = 'b""'
         if "nullableVersions" in field:
             hint += " | None"
         if field.get("default") is not None and field["default"] != "":
             default = default_of(kind, str(field["default"]))
-        return f"{name}: {hint} = {default}"
-
-    def rows(self, message: Definition, fields: list[Definition]) -> Iterator[tuple[str, ...]]:
-        for field in fields:
-            brackets = "[]" if field["type"].startswith("[]") else ""
-            kind = field["type"].removeprefix("[]")
-            if kind not in PYTHON_TYPES:
-                kind = self.class_name(message, kind)
-            own = Versions.parse(field["versions"])
-            yield snake(field["name"]), brackets + kind, str(own), " ".join(notes(field, own))
+        return f'{name}: Annotated[{hint}, "{" ".join(notes(field))}"] = {default}'
 
 
 def is_carried(field: Definition, versions: range) -> bool:
-    """Whether any advertised version has the field."""
+    """Return whether any advertised version has the field."""
     own = Versions.parse(field["versions"])
     return any(own.covers(version) for version in versions)
 
 
-def notes(field: Definition, own: Versions) -> Iterator[str]:
+def notes(field: Definition) -> Iterator[str]:
+    own = Versions.parse(field["versions"])
+    yield str(own)
     if "nullableVersions" in field:
         nullable = Versions.parse(field["nullableVersions"])
-        everywhere = nullable.first <= own.first and nullable.last in (own.last, None)
-        yield "nullable" if everywhere else f"nullable={nullable}"
+        if nullable.first > own.first or nullable.last not in (own.last, None):
+            yield f"nullable={nullable}"
     if "tag" in field:
         assert field["taggedVersions"] == field["versions"], field
         yield f"tag={field['tag']}"
@@ -381,12 +396,6 @@ def default_of(kind: str, text: str) -> str:
     return text if kind == "float64" else str(int(text, 0))
 
 
-def aligned(rows: Iterator[tuple[str, ...]]) -> list[str]:
-    table = list(rows)
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-
-
 def api_keys_module(definitions: dict[str, Definition]) -> str:
     requests = [one for one in definitions.values() if one["type"] == "request"]
     requests.sort(key=lambda one: int(one["apiKey"]))
@@ -397,7 +406,7 @@ def api_keys_module(definitions: dict[str, Definition]) -> str:
         for one in requests
         if (first := flexible_from(one)) is not None and one["validVersions"] != "none"
     )
-    return f'''"""The APIs that Kafka has, and from which version each speaks the flexible encoding.
+    return f'''"""The APIs of Kafka, and the version from which each uses the flexible encoding.
 
 Written by `tools/schemas.py`.
 """

@@ -1,6 +1,6 @@
 """At least once: work first, then commit.
 
-A crash between the two repeats the records in hand; none is ever lost.
+A crash between the two repeats the records in progress; no record is lost.
 
     python at_least_once.py localhost:9092 orders results.txt
 """
@@ -15,10 +15,10 @@ def run(bootstrap: str, topic: str, path: str) -> None:
     properties = {
         "bootstrap.servers": bootstrap,
         "group.id": "at-least-once",
-        "group.instance.id": "worker-1",  # Started again, it has its partitions back at once.
+        "group.instance.id": "worker-1",  # A restarted program gets its partitions back at once.
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "max.poll.records": 50,  # As many may be repeated after a crash.
+        "max.poll.records": 50,  # The most records that a crash repeats.
     }
     with headrace.Consumer(properties) as consumer, open(path, "ab", buffering=0) as results:
         consumer.subscribe(topic)

@@ -1,6 +1,6 @@
 """At most once: commit first, then work.
 
-A crash between the two loses the records in hand; none is ever worked on twice.
+A crash between the two loses the records in progress; no record is processed twice.
 
     python at_most_once.py localhost:9092 orders results.txt
 """
@@ -15,10 +15,10 @@ def run(bootstrap: str, topic: str, path: str) -> None:
     properties = {
         "bootstrap.servers": bootstrap,
         "group.id": "at-most-once",
-        "group.instance.id": "worker-1",  # Started again, it has its partitions back at once.
+        "group.instance.id": "worker-1",  # A restarted program gets its partitions back at once.
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "max.poll.records": 50,  # As many may be lost in a crash.
+        "max.poll.records": 50,  # The most records that a crash loses.
     }
     with headrace.Consumer(properties) as consumer, open(path, "ab", buffering=0) as results:
         consumer.subscribe(topic)

@@ -1,7 +1,7 @@
-"""Exactly once into a database: the offset lies beside the result, in one transaction of its.
+"""Exactly once into a database: one transaction of the database stores offset and result.
 
-Kafka's own commits are not used. Whoever gets a partition asks the database where to go on, so a
-crash, and a move to another worker that shares the database, repeat nothing and lose nothing.
+Kafka's own commits are not used. A new owner of a partition reads its offset in the database. So no
+record is repeated or lost by a crash, or by a move to another worker that shares the database.
 
     python exactly_once_database.py localhost:9092 orders results.db
 """
@@ -24,7 +24,7 @@ RECALL = "SELECT next FROM offsets WHERE topic = ? AND partition = ?"
 
 
 class OffsetsInDatabase(headrace.RebalanceListener):
-    """Starts each partition where the database says."""
+    """Starts each partition at the offset in the database."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self.database = database
@@ -42,7 +42,7 @@ def run(bootstrap: str, topic: str, path: str) -> None:
     properties = {
         "bootstrap.servers": bootstrap,
         "group.id": "exactly-once-database",
-        "group.instance.id": "worker-1",  # Started again, it has its partitions back at once.
+        "group.instance.id": "worker-1",  # A restarted program gets its partitions back at once.
         "enable.auto.commit": False,  # The database commits.
         "auto.offset.reset": "earliest",
     }

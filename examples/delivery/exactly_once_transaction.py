@@ -1,8 +1,8 @@
 """Exactly once from topic to topic: results and offsets in one transaction of Kafka's.
 
-A crash leaves an open transaction. The next run takes the transactional id over, which aborts it,
-and reads on at the last committed offset. Who reads the results with `isolation.level`
-`read_committed` (librdkafka's default) sees each exactly once.
+A crash leaves an open transaction. The next run takes over the transactional id, which aborts that
+transaction, and continues at the last committed offset. Consumers with `isolation.level`
+`read_committed` (librdkafka's default) read each result exactly once.
 
     python exactly_once_transaction.py localhost:9092 orders results
 """
@@ -17,7 +17,7 @@ def run(bootstrap: str, source: str, target: str) -> None:
     reading = {
         "bootstrap.servers": bootstrap,
         "group.id": "exactly-once",
-        "group.instance.id": "worker-1",  # Started again, it has its partitions back at once.
+        "group.instance.id": "worker-1",  # A restarted program gets its partitions back at once.
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,  # The transaction commits.
         "max.poll.records": 50,

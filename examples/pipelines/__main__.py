@@ -1,9 +1,9 @@
-"""An example by one command, from its records to its tables: `make example NAME=flight_status`.
+"""Runs an example by one command, from records to tables: `make example NAME=flight_status`.
 
     python -m examples.pipelines flight_status
 
-Starts a broker of its own, sends the example's records, runs its pipeline once, shows what the
-tables say, and compares that with the numbers in the example's expected.toml.
+Starts a broker, sends the example's records, runs its pipeline once, shows the tables, and compares
+them with the numbers in the example's expected.toml.
 """
 
 import argparse
@@ -31,7 +31,7 @@ NAMES = sorted(path.parent.name for path in FOLDER.glob("*/pipeline.toml"))
 
 
 def run(name: str, bootstrap: str, lake: Path, spark: "SparkSession | None" = None) -> list[str]:
-    """Send an example's records and run its pipeline once; what is not as expected."""
+    """Send an example's records and run its pipeline once; return the differences."""
     generate = importlib.import_module(f"examples.pipelines.{name}.generate")
     count = feed(bootstrap, generate.records(), generate.TOPICS)
     print(f"{count} records sent to {', '.join(generate.TOPICS)}; the pipeline runs ...")
@@ -41,12 +41,12 @@ def run(name: str, bootstrap: str, lake: Path, spark: "SparkSession | None" = No
 
 
 def own_broker(place: Path) -> BrokerProcess:
-    """A broker for examples; topics that their sinks make have as many partitions as the others."""
+    """Run a broker for examples, with the default number of partitions for topics of sinks."""
     return BrokerProcess(place, {"num.partitions": PARTITIONS})
 
 
 def show(name: str, lake: Lake) -> None:
-    """What the example's queries answer."""
+    """Print the results of the example's queries."""
     expected = tomllib.loads((FOLDER / name / "expected.toml").read_text(encoding="utf-8"))
     with duckdb.connect() as tables:
         load(lake, tables)
@@ -58,8 +58,10 @@ def show(name: str, lake: Lake) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m examples.pipelines", description=__doc__)
     parser.add_argument("name", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a cluster that runs already")
-    parser.add_argument("--lake", type=Path, metavar="FOLDER", help="keep the tables there")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="use this cluster")
+    parser.add_argument(
+        "--lake", type=Path, metavar="FOLDER", help="keep the tables in this folder"
+    )
     given = parser.parse_args()
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -70,7 +72,7 @@ def main() -> None:
         show(given.name, Lake(lake))
     if wrong:
         sys.exit("\n".join(wrong))
-    print("\nAll numbers are as expected.toml has them.")
+    print("\nAll numbers match expected.toml.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Compares what a pipeline made of an example's records with its expected.toml.
+"""Compares the results of a pipeline over an example's records with its expected.toml.
 
-`[rows]` has the number of rows of tables and merged views, `[topics]` the number of records that a
-sink's topic holds, and each `[[answers]]` a query over the tables with the rows that it gives.
+`[rows]` has the number of rows of tables and merged views, `[topics]` the number of records in a
+sink's topic, and each `[[answers]]` a query over the tables with its result.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ from headrace.lake.catalog import Lake
 
 
 def differences(directory: Path, lake: Lake, bootstrap: str) -> list[str]:
-    """What is not as expected; nothing when all is well."""
+    """Return the differences from the expected results."""
     expected = tomllib.loads((directory / "expected.toml").read_text(encoding="utf-8"))
     found = []
     with duckdb.connect() as tables:
@@ -31,7 +31,7 @@ def differences(directory: Path, lake: Lake, bootstrap: str) -> list[str]:
 
 
 def load(lake: Lake, tables: duckdb.DuckDBPyConnection) -> None:
-    """All tables and merged views of a lake, under their names."""
+    """Return all tables and merged views of a lake by name."""
     tables.execute("SET TimeZone = 'UTC'")
     rows = {name: lake.table(name).rows() for name in lake.names()}
     rows |= {name: lake.merged_rows(name) for name in lake.views()}
@@ -42,7 +42,7 @@ def load(lake: Lake, tables: duckdb.DuckDBPyConnection) -> None:
 
 
 def record_count(bootstrap: str, topic: str) -> int:
-    """How many committed records a topic holds."""
+    """Return the number of committed records of a topic."""
     reads = RecordReader(bootstrap, topic, {"isolation.level": "read_committed"})
     with closing(reads) as reader:
         reader.assign(Start(from_beginning=True), reader.partitions())

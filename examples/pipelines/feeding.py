@@ -1,4 +1,4 @@
-"""Sends an example's records to its topics, and makes the topics that are not there yet.
+"""Sends an example's records to its topics, and creates missing topics.
 
 python -m examples.pipelines.flight_status.generate --bootstrap localhost:9092
 """
@@ -27,7 +27,7 @@ class Record(NamedTuple):
 
 
 def event(topic: str, key: str, **fields: Any) -> Record:
-    """A record whose value is a JSON object."""
+    """Return a record whose value is a JSON object."""
     return Record(topic, key, json.dumps(fields, separators=(",", ":")))
 
 
@@ -39,7 +39,7 @@ def feed(
     per_second: float | None = None,
     client: Mapping[str, Any] | None = None,
 ) -> int:
-    """Send the records, all at once or so many per second; how many they were."""
+    """Send the records, at once or at a rate; return their number."""
     make_topics(bootstrap, topics)
     began, count = time.monotonic(), 0
     with Producer({"bootstrap.servers": bootstrap, **(client or {})}) as producer:
@@ -56,7 +56,7 @@ def make_topics(bootstrap: str, topics: Iterable[str]) -> None:
         made = admin.topics.create(NewTopic(name=t, partitions=PARTITIONS) for t in topics)
     for topic in made:
         if topic.error not in (None, "TOPIC_ALREADY_EXISTS"):
-            raise SystemExit(f"the topic could not be made: {topic}")
+            raise SystemExit(f"the topic could not be created: {topic}")
 
 
 def main(
@@ -64,12 +64,14 @@ def main(
     records: Callable[[], Iterable[Record]],
     endless: Callable[[], Iterable[Record]] | None = None,
 ) -> None:
-    """The command of a `generate` module; with `endless` it can also go on for ever."""
+    """Return the command of a `generate` module; with `endless` it can also run without an end."""
     parser = argparse.ArgumentParser(description="Send the example's records to its topics.")
     parser.add_argument("--bootstrap", default="127.0.0.1:9092", metavar="HOST:PORT")
     if endless is not None:
-        parser.add_argument("--per-second", type=float, metavar="N", help="go on for ever")
-        parser.add_argument("--count", type=int, metavar="N", help="but end after so many")
+        parser.add_argument(
+            "--per-second", type=float, metavar="N", help="send records without end"
+        )
+        parser.add_argument("--count", type=int, metavar="N", help="end after this many records")
     given = parser.parse_args()
     chosen, per_second = records(), None
     if endless is not None and (given.per_second or given.count):

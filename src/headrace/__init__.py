@@ -1,4 +1,4 @@
-"""A data streaming platform that every Kafka client takes for Kafka."""
+"""A Kafka-compatible streaming platform: clients, and the pipelines on Spark."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headrace.client.consumer import CommitFailed as CommitFailed
     from headrace.client.consumer import Consumer as Consumer
     from headrace.client.consumer import DeserializationFailed as DeserializationFailed
+    from headrace.client.consumer import RebalanceListener as RebalanceListener
     from headrace.client.deliveries import Delivery as Delivery
     from headrace.client.deliveries import DeliveryFailed as DeliveryFailed
     from headrace.client.descriptions import NewTopic as NewTopic
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from headrace.client.producer import Producer as Producer
     from headrace.client.producer_transactions import TransactionAborted as TransactionAborted
     from headrace.client.properties import InvalidProperty as InvalidProperty
-    from headrace.client.rebalancing import RebalanceListener as RebalanceListener
     from headrace.client.share_consumer import ShareConsumer as ShareConsumer
     from headrace.errors import HeadraceError as HeadraceError
 
-# The public names and where they live. They are imported when first used: the broker and the
-# commands import this package too, and shall not pay for a client that they do not use.
+# The module of each public name. Names are imported at their first use, because the broker and
+# the commands import this package too, and do not need the clients.
 _HOMES = {
     "Admin": "client.admin",
     "AsyncAdmin": "client.async_admin",
@@ -48,7 +48,7 @@ _HOMES = {
     "Message": "client.consumer",
     "NewTopic": "client.descriptions",
     "Producer": "client.producer",
-    "RebalanceListener": "client.rebalancing",
+    "RebalanceListener": "client.consumer",
     "ShareConsumer": "client.share_consumer",
     "TopicPartition": "client.consumer",
     "TransactionAborted": "client.producer_transactions",
@@ -56,7 +56,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # A type checker shall not take a misspelt name for a name.
+if not TYPE_CHECKING:  # Type checkers must still report misspelt names.
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""What Spark finds by itself: `format("headrace")` without registration.
+"""The Spark data source `format("headrace")`, available without registration.
 
 Spark imports every top-level module named `pyspark_*` and takes its `DefaultSource`.
 """

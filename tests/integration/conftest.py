@@ -1,4 +1,4 @@
-"""Fixtures: one node that most tests share, and nodes of their own for those that break things."""
+"""Fixtures: one node that most tests share, and separate nodes for tests that damage them."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import create_topic
+from tests.clients.librdkafka import create_topic
 from tests.conftest import watch
-from tests.nodes import Flavour, Node, flavour_under_test
+from tests.processes.nodes import Flavour, Node, flavour_under_test
 
 # Background work comes soon, so that tests of retention and compaction are short.
 SOON = {

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 
-from tests.clients import AN_HOUR_AGO, SECONDS_MAX, unique_name
-from tests.nodes import Node
+from tests.clients.librdkafka import AN_HOUR_AGO, SECONDS_MAX, unique_name
+from tests.processes.nodes import Node
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def test_records_round_trip(node: Node, topic: str, codec: str | None) -> 
     assert [record.timestamp for record in records] == [AN_HOUR_AGO + n for n in range(100)]
 
 
-async def test_places_in_the_log(node: Node, topic: str) -> None:
+async def test_seeks_in_the_log(node: Node, topic: str) -> None:
     """LOG-13(b): seek, start, end, by time."""
     async with producer(node) as client:
         for number in range(10):

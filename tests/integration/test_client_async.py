@@ -10,8 +10,8 @@ import pytest
 import headrace
 from headrace import TopicPartition
 from headrace.client.descriptions import NewTopic
-from tests.clients import create_topic, numbered, produce, read_values, unique_name
-from tests.nodes import HOST, Flavour, Node, free_port
+from tests.clients.librdkafka import create_topic, numbered, produce, read_values, unique_name
+from tests.processes.nodes import HOST, Flavour, Node, free_port
 
 SECONDS_MAX = 30
 
@@ -53,15 +53,15 @@ async def take(consumer: headrace.AsyncConsumer, count: int) -> list[bytes | Non
 async def test_every_record_has_a_future(node: Node) -> None:
     """PRD-11, PRD-12"""
     topic = create_topic(node)
-    told: list[headrace.Delivery] = []
+    reported: list[headrace.Delivery] = []
     async with headrace.AsyncProducer(node.address) as producer:
         sent = [
-            await producer.send(topic, value, on_delivery=told.append)
+            await producer.send(topic, value, on_delivery=reported.append)
             for value in texts(*range(100))
         ]
         offsets = [(await delivery).offset for delivery in sent]
     assert offsets == list(range(100))
-    assert [delivery.metadata.offset for delivery in told] == offsets
+    assert [delivery.metadata.offset for delivery in reported] == offsets
 
 
 async def test_a_failure_brings_the_record_back(node: Node) -> None:
@@ -74,7 +74,7 @@ async def test_a_failure_brings_the_record_back(node: Node) -> None:
     assert failed.value.record.key == "key"
 
 
-async def test_a_failure_that_nobody_awaits_is_raised_at_the_end(node: Node) -> None:
+async def test_an_unawaited_failure_is_raised_at_the_end(node: Node) -> None:
     """PRD-12"""
     topic = create_topic(node, max_message_bytes=1000)
     producer = headrace.AsyncProducer(node.address)
@@ -116,7 +116,7 @@ async def test_partitioners_work_alike(node: Node) -> None:
     assert [metadata.partition for metadata in sent] == [0, 1, 2, 0, 1, 2]
 
 
-async def test_async_for_reads_and_the_loop_goes_on(node: Node) -> None:
+async def test_async_for_reads_without_blocking_the_loop(node: Node) -> None:
     """CON-1, CON-13: one by one, as fast as they are asked for."""
     topic = create_topic(node)
     produce(node, topic, numbered(50))
@@ -131,7 +131,7 @@ async def test_async_for_reads_and_the_loop_goes_on(node: Node) -> None:
     assert seen == texts(*range(50))
 
 
-async def test_a_poll_is_bounded_and_holds_up_nobody() -> None:
+async def test_a_poll_is_bounded_and_does_not_block_the_loop() -> None:
     """CON-8(b): other tasks run while it waits for a broker that is not there."""
     nobody = {"bootstrap.servers": f"{HOST}:{free_port()}", "group.id": "g", "log_level": 0}
     async with headrace.AsyncConsumer(nobody) as consumer:
@@ -145,7 +145,7 @@ async def test_a_poll_is_bounded_and_holds_up_nobody() -> None:
 
 
 async def test_a_cancelled_poll_loses_nothing(node: Node) -> None:
-    """CON-12: what it would have returned comes next time, and is not committed before."""
+    """CON-12: the next poll returns its records, which are not committed before."""
     topic = create_topic(node)
     async with headrace.AsyncConsumer(reading(node)) as consumer:
         await consumer.assign([TopicPartition(topic, 0, 0)])

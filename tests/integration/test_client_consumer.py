@@ -10,8 +10,8 @@ import pytest
 
 import headrace
 from headrace import TopicPartition
-from tests.clients import create_topic, numbered, produce, producer, unique_name
-from tests.nodes import HOST, Node, eventually, free_port
+from tests.clients.librdkafka import create_topic, numbered, produce, producer, unique_name
+from tests.processes.nodes import HOST, Node, eventually, free_port
 
 StartNode = Callable[..., Node]
 
@@ -75,7 +75,7 @@ def texts(*numbers: int) -> list[bytes]:
 
 
 class Listener(headrace.RebalanceListener):
-    """Writes down what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, list[int]]] = []
@@ -168,7 +168,7 @@ def test_a_consumer_resumes_at_its_commit(node: Node) -> None:
 
 
 def test_poll_is_bounded() -> None:
-    """CON-8, CON-8(b): also when there is no broker."""
+    """CON-8, CON-8(b): also without a broker."""
     nobody = f"{HOST}:{free_port()}"
     consumer = headrace.Consumer({"bootstrap.servers": nobody, "group.id": "g", "log_level": 0})
     consumer.subscribe("anything")
@@ -178,7 +178,7 @@ def test_poll_is_bounded() -> None:
     consumer.close()
 
 
-def test_questions_to_no_broker_are_bounded() -> None:
+def test_requests_without_a_broker_are_bounded() -> None:
     """CON-8(b)"""
     nobody = f"{HOST}:{free_port()}"
     with headrace.Consumer(
@@ -216,7 +216,7 @@ def test_a_member_that_is_too_slow_is_removed_and_its_commit_fails(node: Node) -
 
 
 @pytest.mark.parametrize("protocol", ["classic", "cooperative", "consumer"])
-def test_a_listener_hears_of_the_move_before_and_after(node: Node, protocol: str) -> None:
+def test_a_listener_is_called_before_and_after_a_rebalance(node: Node, protocol: str) -> None:
     """CON-11: in the poll thread, so nothing needs a lock."""
     topic = create_topic(node, partitions=2)
     settings = properties(node, **_protocol(protocol))
@@ -260,7 +260,7 @@ def test_a_listener_commits_and_seeks(node: Node, protocol: str) -> None:
         assert [part.offset for part in consumer.committed(parts)] == [10, 10]
 
 
-def test_auto_commit_counts_only_what_was_processed(node: Node) -> None:
+def test_auto_commit_counts_only_processed_records(node: Node) -> None:
     """CON-12: a record is processed when the next is asked for, not when it is handed out."""
     topic = filled_topic(node)
     settings = properties(node, auto_commit_interval_ms=50)
@@ -279,7 +279,7 @@ def test_auto_commit_counts_only_what_was_processed(node: Node) -> None:
         assert take(second, 4) == texts(6, 7, 8, 9)
 
 
-def test_auto_commit_happens_by_itself(node: Node) -> None:
+def test_auto_commit_needs_no_call(node: Node) -> None:
     """CON-12"""
     topic = filled_topic(node)
     with headrace.Consumer(properties(node, auto_commit_interval_ms=50)) as consumer:
@@ -303,17 +303,17 @@ def test_commit_in_a_loop_counts_up_to_the_current_record(node: Node) -> None:
 
 
 def test_commit_without_waiting(node: Node) -> None:
-    """CON-12: and a function hears how it went."""
+    """CON-12: a function is called with the outcome."""
     topic = filled_topic(node)
-    told: list[Any] = []
+    reported: list[Any] = []
     settings = properties(node, enable_auto_commit=False)
-    settings["on_commit"] = lambda error, offsets: told.append((error, offsets[0].offset))
+    settings["on_commit"] = lambda error, offsets: reported.append((error, offsets[0].offset))
     with headrace.Consumer(settings) as consumer:
         consumer.subscribe(topic)
         take(consumer, 10)
         consumer.commit_async()
-        eventually(lambda: consumer.poll(0.1) or told)
-    assert told == [(None, 10)]
+        eventually(lambda: consumer.poll(0.1) or reported)
+    assert reported == [(None, 10)]
 
 
 def test_seek_rewind_and_by_time(node: Node) -> None:
@@ -394,7 +394,7 @@ def test_read_committed_stops_before_an_open_transaction(node: Node, topic: str)
         assert take(consumer, 1) == [b"open"]
 
 
-def test_a_record_that_cannot_be_read_is_told_and_can_be_skipped(node: Node) -> None:
+def test_a_record_that_cannot_be_read_is_reported_and_can_be_skipped(node: Node) -> None:
     topic = filled_topic(node, count=4)
 
     def number_below_two(_topic: str, value: bytes | None) -> int:
@@ -456,14 +456,14 @@ def _protocol(name: str) -> dict[str, object]:
     return {}
 
 
-def test_a_topic_that_is_missing_is_told_and_waited_for(
+def test_a_topic_that_is_missing_is_reported_and_waited_for(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CON-8: news of it end no poll; the topic is made while one waits."""
     topic = unique_name()
 
     def make() -> None:
-        eventually(lambda: f"topic {topic} does not exist" in caplog.text)
+        eventually(lambda: f"topic does not exist yet: {topic}" in caplog.text)
         create_topic(node, name=topic)
         produce(node, topic, numbered(1))
 

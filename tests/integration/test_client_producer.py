@@ -1,4 +1,4 @@
-"""`headrace.Producer` on a running broker: what it adds to confluent-kafka."""
+"""`headrace.Producer` on a running broker: its additions to confluent-kafka."""
 
 import json
 import threading
@@ -12,8 +12,8 @@ from headrace.client.bulk import RecordProducer
 from headrace.client.properties import InvalidProperty
 from headrace.client.records import OutgoingRecord
 from headrace.errors import MessageTooLarge, ProducerFenced
-from tests.clients import SECONDS_MAX, create_topic, read, read_values, watermarks
-from tests.nodes import HOST, Node, free_port
+from tests.clients.librdkafka import SECONDS_MAX, create_topic, read, read_values, watermarks
+from tests.processes.nodes import HOST, Node, free_port
 
 
 def properties(node: Node, **more: object) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def properties(node: Node, **more: object) -> dict[str, Any]:
 
 
 def nobody(**more: object) -> dict[str, Any]:
-    """The address of no broker."""
+    """An address without a broker."""
     given = {name.replace("_", "."): value for name, value in more.items()}
     return {"bootstrap.servers": f"{HOST}:{free_port()}", "log_level": 0, **given}
 
@@ -120,8 +120,8 @@ def test_a_partitioner_is_a_function(node: Node) -> None:
     assert seen == [(topic, "k", {"user": 6}, 4)]
 
 
-def test_a_partitioner_that_is_out_of_range_is_told(node: Node) -> None:
-    """PRD-5: nothing is sent, and the message says by whose fault."""
+def test_a_partitioner_that_is_out_of_range_is_reported(node: Node) -> None:
+    """PRD-5: nothing is sent, and the message names the partitioner."""
     topic = create_topic(node, partitions=2)
     producer = headrace.Producer(properties(node), partitioner=lambda *_: 2)
     with producer, pytest.raises(headrace.InvalidPartition, match="the partitioner returned 2"):
@@ -153,7 +153,7 @@ def test_a_full_buffer_ends_in_a_timeout() -> None:
         producer.close(timeout_s=0)
 
 
-def test_a_send_waits_for_room_and_goes_on(node: Node) -> None:
+def test_a_send_waits_for_room_and_continues(node: Node) -> None:
     """PRD-9: a small buffer slows the sender down and loses nothing, in order."""
     topic = create_topic(node)
     with headrace.Producer(properties(node, buffer_memory=20_000)) as producer:
@@ -194,15 +194,15 @@ def test_a_synchronous_send_answers_partition_and_offset(node: Node) -> None:
 def test_a_callback_gets_the_metadata_or_the_error_with_the_record(node: Node) -> None:
     """PRD-12: the record is the very one that was sent."""
     topic = create_topic(node, max_message_bytes=1000)
-    told: list[headrace.Delivery] = []
+    printed: list[headrace.Delivery] = []
     value = bytearray(5000)
     with headrace.Producer(
         properties(node), value_serializer=lambda _topic, value: bytes(value)
     ) as producer:
-        producer.send(topic, b"good", b"k", on_delivery=told.append)
+        producer.send(topic, b"good", b"k", on_delivery=printed.append)
         producer.flush()
-        producer.send(topic, value, b"k", headers={"h": b"1"}, on_delivery=told.append)
-    good, bad = told
+        producer.send(topic, value, b"k", headers={"h": b"1"}, on_delivery=printed.append)
+    good, bad = printed
     assert (good.metadata.offset, good.failure) == (0, None)
     assert bad.record.value is value
     assert (bad.record.key, bad.record.headers) == (b"k", {"h": b"1"})
@@ -210,7 +210,7 @@ def test_a_callback_gets_the_metadata_or_the_error_with_the_record(node: Node) -
     assert isinstance(bad.failure.__cause__, MessageTooLarge)
 
 
-def test_a_failure_that_nobody_asked_about_is_raised_at_the_end(node: Node) -> None:
+def test_a_failure_without_a_call_of_result_is_raised_at_the_end(node: Node) -> None:
     """PRD-12: no record is lost in silence."""
     topic = create_topic(node, max_message_bytes=1000)
     producer = headrace.Producer(properties(node))
@@ -221,8 +221,10 @@ def test_a_failure_that_nobody_asked_about_is_raised_at_the_end(node: Node) -> N
     assert failed.value.record.key == "lost"
 
 
-def test_what_is_too_large_for_the_client_fails_alike(node: Node, topic: str) -> None:
-    """PRD-12: one way to hear of errors, whoever finds them."""
+def test_records_too_large_for_the_client_fail_like_those_of_the_broker(
+    node: Node, topic: str
+) -> None:
+    """PRD-12: errors of client and broker are reported in the same way."""
     with headrace.Producer(properties(node, message_max_bytes=2000)) as producer:
         delivery = producer.send(topic, bytes(5000), "big")
         failure = delivery.exception(SECONDS_MAX)
@@ -249,7 +251,7 @@ def test_deliveries_can_be_awaited_from_several_threads(node: Node, topic: str) 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_acks(node: Node, topic: str, acks: object) -> None:
-    """PRD-13: without acknowledgement nobody knows the offset."""
+    """PRD-13: without acknowledgement the offset is unknown."""
     with headrace.Producer(properties(node, acks=acks)) as producer:
         metadata = producer.send(topic, b"v").result(SECONDS_MAX)
     assert metadata.offset == (-1 if acks == 0 else 0)
@@ -286,7 +288,7 @@ def test_a_transaction_appears_as_a_whole_or_not_at_all(node: Node) -> None:
 
 
 def test_a_second_owner_of_a_transactional_id_fences_the_first(node: Node, topic: str) -> None:
-    """PRD-16: and the first says so."""
+    """PRD-16: the first raises an error."""
     first = headrace.Producer(properties(node, transactional_id=topic))
     with first.transaction():
         first.send(topic, b"first")
@@ -303,7 +305,7 @@ def test_a_property_with_a_typo_is_an_error_with_the_nearest_name() -> None:
         headrace.Producer({"bootstrap.servers": "localhost", "lingr.ms": 5})
 
 
-def test_the_commands_producer_counts_what_is_refused(node: Node) -> None:
+def test_the_commands_producer_counts_refused_records(node: Node) -> None:
     """PRD-12: also of records with headers, which go another way."""
     topic = create_topic(node, max_message_bytes=1000)
     bulk = RecordProducer(node.address, topic, {})
@@ -313,7 +315,7 @@ def test_the_commands_producer_counts_what_is_refused(node: Node) -> None:
 
 
 def test_closing_without_a_broker_is_bounded() -> None:
-    """PRD-9: what could not be sent is told with its record."""
+    """PRD-9: an unsent record is reported as failed."""
     producer = headrace.Producer(nobody())
     delivery = producer.send("anything", b"v", "k")
     with pytest.raises(TimeoutError):

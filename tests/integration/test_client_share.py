@@ -9,8 +9,8 @@ import pytest
 
 import headrace
 from headrace.client.descriptions import ConfigChange
-from tests.clients import create_topic, numbered, produce, unique_name
-from tests.nodes import Flavour, Node, eventually
+from tests.clients.librdkafka import create_topic, numbered, produce, unique_name
+from tests.processes.nodes import Flavour, Node, eventually
 
 RESET = "share.auto.offset.reset"
 
@@ -93,7 +93,7 @@ def test_released_work_comes_back_and_rejected_work_does_not(node: Node, group: 
 
 
 def test_members_share_one_partition(node: Node, group: str) -> None:
-    """CON-5, PUL-3: more members than partitions, and nobody is idle for good."""
+    """CON-5, PUL-3: with more members than partitions every member gets records."""
     topic = create_topic(node)
     settings = properties(node, group, max_poll_records=5)
     with headrace.ShareConsumer(settings) as one, headrace.ShareConsumer(settings) as two:
@@ -111,7 +111,7 @@ def test_members_share_one_partition(node: Node, group: str) -> None:
     assert Counter(seen[0] + seen[1]) == Counter(b"%d" % n for n in range(200))
 
 
-def test_what_a_loop_leaves_comes_first_next_time(node: Node, group: str) -> None:
+def test_records_that_a_loop_leaves_come_first_next_time(node: Node, group: str) -> None:
     topic = create_topic(node)
     produce(node, topic, numbered(5))
     with headrace.ShareConsumer(properties(node, group)) as consumer:
@@ -143,14 +143,14 @@ def test_a_poll_is_bounded(node: Node, group: str) -> None:
         assert consumer.poll(0.2) == []
 
 
-def test_a_topic_that_is_missing_is_told_and_waited_for(
+def test_a_topic_that_is_missing_is_reported_and_waited_for(
     node: Node, group: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """CON-8"""
     topic = unique_name()
 
     def make() -> None:
-        eventually(lambda: f"topic {topic} does not exist" in caplog.text)
+        eventually(lambda: f"topic does not exist yet: {topic}" in caplog.text)
         create_topic(node, name=topic)
         produce(node, topic, numbered(1))
 

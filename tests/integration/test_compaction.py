@@ -1,7 +1,7 @@
 """Compaction as a reader sees it: the last value of every key, at its own offset.
 
 Segments roll by the timestamps of their records (`segment.ms`), so a test decides where they end:
-everything of one `minute` lies in one segment, and a record of a later minute closes it.
+everything of one `minute` is in one segment, and a record of a later minute closes it.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     Sent,
     create_topic,
@@ -21,7 +21,7 @@ from tests.clients import (
     set_topic_config,
     watermarks,
 )
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 Row = tuple[int, bytes | None, bytes | None]
@@ -75,7 +75,7 @@ def test_the_last_value_of_every_key_stays(node: Node) -> None:
     assert watermarks(node, topic) == (0, offset + 1)
 
 
-def test_a_fetch_at_a_removed_offset_goes_on_at_the_next(node: Node) -> None:
+def test_a_fetch_at_a_removed_offset_continues_at_the_next(node: Node) -> None:
     """RET-5"""
     topic = compacted_topic(node)
     write(node, topic, [Sent(b"%d" % n, b"same") for n in range(100)], minute=0)
@@ -95,7 +95,7 @@ def test_the_active_segment_is_left_alone(node: Node) -> None:
 
 
 def test_a_tombstone_deletes_its_key_and_stays_a_while(node: Node) -> None:
-    """RET-7: a day by default, so that slow readers hear of it."""
+    """RET-7: a day by default, so that slow readers notice the deletion."""
     topic = compacted_topic(node)
     write(node, topic, [Sent(b"v", b"gone"), Sent(b"v", b"kept"), Sent(None, b"gone")], minute=0)
     close_segment(node, topic)
@@ -127,7 +127,7 @@ def test_fresh_records_are_protected(node: Node) -> None:
     assert len(rows(node, protected)) == 11
 
 
-def test_readers_go_on_while_the_log_is_cleaned(node: Node) -> None:
+def test_readers_continue_while_the_log_is_cleaned(node: Node) -> None:
     """RET-9: every read in between sees each key's last value, and never an error."""
     topic = compacted_topic(node)
     for minute in range(5):

@@ -14,14 +14,14 @@ from confluent_kafka.admin import (
 )
 from kio.schema.errors import ErrorCode
 
-from tests.clients import SECONDS_MAX, admin, configs_of, create_topic, topic_configs
-from tests.nodes import Node, eventually
-from tests.wire import Connection
+from tests.clients.librdkafka import SECONDS_MAX, admin, configs_of, create_topic, topic_configs
+from tests.clients.wire import Connection
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 DATA = Path(__file__).resolve().parents[1] / "data"
 
-# What Kafka 4.3 has, unless told otherwise.
+# The defaults of Kafka 4.3.
 TOPIC_DEFAULTS = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
@@ -48,7 +48,7 @@ def test_a_topic_starts_with_kafkas_defaults(node: Node, topic: str) -> None:
 
 
 def test_a_topics_own_value_shadows_the_brokers(node: Node) -> None:
-    """RET-1: synonyms say where a value comes from and what stands behind it."""
+    """RET-1: synonyms list the source of a value and the values that it overrides."""
     topic = create_topic(node, segment_bytes=2_097_152)
     entry = topic_configs(node, topic)["segment.bytes"]
     assert entry.value == "2097152"
@@ -109,7 +109,7 @@ def test_the_old_alter_replaces_all_of_a_topics_values(node: Node) -> None:
     assert topic_configs(node, topic)["segment.ms"].is_default
 
 
-def test_the_broker_tells_its_own_configs(node: Node) -> None:
+def test_the_broker_describes_its_own_configs(node: Node) -> None:
     """RET-1: 168 hours, no minutes or milliseconds, no limit by size."""
     configs = broker_configs(node)
     assert configs["log.retention.hours"].value == "168"
@@ -144,7 +144,7 @@ def test_a_broker_default_changed_at_run_time_reaches_topics(node: Node, topic: 
         ("max.connections", "1000000", "2147483647"),
     ],
 )
-def test_what_kafka_lets_a_broker_change_is_taken_and_told(
+def test_dynamic_configs_are_applied_and_described(
     node: Node, name: str, value: str, before: str
 ) -> None:
     """RET-1: per broker; the new value over the old one."""
@@ -163,8 +163,8 @@ def test_what_kafka_lets_a_broker_change_is_taken_and_told(
     eventually(lambda: broker_configs(node)[name].value == before)
 
 
-def test_a_config_that_only_a_plug_in_knows_is_kept_and_hidden(node: Node) -> None:
-    """RET-1, SEC-1: any name is taken, and its value is told to nobody."""
+def test_a_config_of_a_plug_in_is_kept_and_hidden(node: Node) -> None:
+    """RET-1, SEC-1: any name is accepted, and its value is never returned."""
     with Connection(node.port) as connection:
         set_for_all_brokers(connection, "some.plugin.key", "hunter2")
         eventually(lambda: "some.plugin.key" in broker_configs(node))
@@ -184,9 +184,7 @@ def test_a_config_that_only_a_plug_in_knows_is_kept_and_hidden(node: Node) -> No
         ("ssl.keystore.location", "/keys"),
     ],
 )
-def test_what_kafka_does_not_let_a_broker_change_is_refused(
-    node: Node, name: str, value: str
-) -> None:
+def test_changes_of_read_only_configs_are_refused(node: Node, name: str, value: str) -> None:
     """RET-1: INVALID_REQUEST."""
     broker = ConfigResource(ResourceType.BROKER, broker_name(node))
     with pytest.raises(KafkaException) as refused:
@@ -197,14 +195,14 @@ def test_what_kafka_does_not_let_a_broker_change_is_refused(
 @pytest.mark.parametrize(
     "name", ["ssl.client.auth", "listener.name.plaintext.ssl.keystore.location"]
 )
-def test_what_differs_from_broker_to_broker_cannot_be_set_for_all(node: Node, name: str) -> None:
+def test_configs_of_a_single_broker_cannot_be_set_for_all(node: Node, name: str) -> None:
     """RET-1: INVALID_REQUEST."""
     with Connection(node.port) as connection, pytest.raises(KafkaException) as refused:
         set_for_all_brokers(connection, name, "required")
     assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
 
 
-def test_a_broker_tells_all_configs_that_kafka_has(node: Node) -> None:
+def test_a_broker_describes_all_configs_of_kafka(node: Node) -> None:
     """RET-1: the whole set, each with its type; a node has both its names."""
     configs = broker_configs(node)
     told = {name for name in configs if not name.startswith("headrace.")}
@@ -227,7 +225,7 @@ def test_connections_beyond_the_limit_wait_for_their_turn(start_node: StartNode)
         assert third.receive("api_versions", 0).error_code == ErrorCode.none
 
 
-def test_an_address_may_hold_as_many_connections_as_its_own_limit_says(
+def test_an_address_may_hold_as_many_connections_as_its_own_limit(
     start_node: StartNode,
 ) -> None:
     """OPS-1: max.connections.per.ip and its overrides, which may change at run time."""

@@ -52,7 +52,7 @@ class Peer:
             loop=loop,
             ready=ready,
             buffers=FrameBuffers(REQUEST_BYTES_MAX),
-            gather=lambda *_: False,
+            take=lambda *_: False,
             dispatch=self._dispatch,
             on_close=self._closed,
         )
@@ -95,14 +95,14 @@ def framed(body: bytes) -> bytes:
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
-    """Unlike other pairs it tells a peer that sends no more from one that is gone."""
+    """Two ends of a TCP connection, which unlike `socketpair` has half-closed and reset states."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         client = socket.create_connection(listening.getsockname())
         return client, listening.accept()[0]
 
 
 def reset(client: socket.socket) -> None:
-    """Close at once, and have the other end told so."""
+    """Close at once by a reset, which the other end notices."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
 
@@ -227,7 +227,7 @@ def test_all_that_a_client_sent_before_it_left_is_served(
     assert tcp_peer.was_closed
 
 
-def test_a_client_that_sends_no_more_has_all_its_answers(tcp_peer: Peer) -> None:
+def test_a_half_closed_client_gets_all_its_answers(tcp_peer: Peer) -> None:
     tcp_peer.serve = waits_if_told
     tcp_peer.send(framed(b"wait") + framed(b"one"))
     tcp_peer.send(framed(b"two"))
@@ -239,7 +239,7 @@ def test_a_client_that_sends_no_more_has_all_its_answers(tcp_peer: Peer) -> None
     assert tcp_peer.was_closed
 
 
-def test_a_lost_client_is_not_told_of_again_and_again(
+def test_a_lost_client_does_not_wake_the_loop_again(
     tcp_peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests behind one that waits keep its connection; the loop must not spin on it."""
@@ -253,7 +253,7 @@ def test_a_lost_client_is_not_told_of_again_and_again(
     assert calls == []
 
 
-def test_answers_that_nobody_hears_do_not_stop_what_is_behind_them(tcp_peer: Peer) -> None:
+def test_unreceived_answers_do_not_stop_the_requests_behind_them(tcp_peer: Peer) -> None:
     """The flush in the middle finds the peer gone."""
     frames = [b"request %d" % number for number in range(100)]
     tcp_peer.client.sendall(b"".join(map(framed, frames)))
@@ -333,7 +333,7 @@ def test_gathered_answers_leave_together_behind_those_before_them(peer: Peer) ->
     assert peer.received() == b"firstthird"
 
 
-def test_what_is_kept_in_the_scratch_buffer_is_not_overwritten(peer: Peer) -> None:
+def test_bytes_kept_in_the_scratch_buffer_are_not_overwritten(peer: Peer) -> None:
     """Its bytes stay where they are until the round ends; the next client's go behind them."""
     kept: list[memoryview] = []
 
@@ -444,7 +444,7 @@ def test_a_client_that_reads_slowly_and_sends_much_loses_nothing(peer: Peer) -> 
 
 
 @pytest.mark.usefixtures("short_turns")
-def test_a_connection_that_is_closed_has_no_more_turns(peer: Peer) -> None:
+def test_a_closed_connection_has_no_more_turns(peer: Peer) -> None:
     peer.client.sendall(framed(b"x") * 60)
     peer.turn(2)
     peer.connection.close()

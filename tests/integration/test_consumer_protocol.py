@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     admin,
     consumer,
@@ -18,8 +18,8 @@ from tests.clients import (
     unique_name,
 )
 from tests.integration.conftest import StartNode
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Node, eventually
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 # Heartbeats come soon, so that members meet soon.
 LIVELY = {
@@ -113,7 +113,7 @@ def test_members_share_partitions_as_they_come_and_go(members: Members) -> None:
     members.share(3, 3)
 
 
-def test_a_taker_over_goes_on_where_the_last_commit_was(members: Members) -> None:
+def test_a_successor_continues_at_the_last_commit(members: Members) -> None:
     """CON-6, CON-7: also after the broker was killed."""
     (topic,) = members.topics
     produce(members.node, topic, numbered(10))
@@ -138,7 +138,7 @@ def test_a_taker_over_goes_on_where_the_last_commit_was(members: Members) -> Non
 
 @pytest.mark.usefixtures("only_headrace")
 def test_members_outlive_the_broker(members: Members) -> None:
-    """Epochs come from the log: after a crash nobody is fenced, and nothing moves."""
+    """Epochs come from the log: after a crash no member is fenced, and nothing moves."""
     members.join()
     members.join()
     members.share(3, 3)
@@ -175,7 +175,7 @@ def test_a_static_member_keeps_its_partitions_over_a_restart(members: Members) -
 
 
 def test_a_group_migrates_to_the_new_protocol_and_back(members: Members) -> None:
-    """Without a moment in which nobody works, and without losing a commit."""
+    """Some member works at every moment, and no commit is lost."""
     (topic,) = members.topics
     old = members.join(**CLASSIC)
     members.share(6)
@@ -194,7 +194,7 @@ def test_a_group_migrates_to_the_new_protocol_and_back(members: Members) -> None
 
 
 def test_java_consumers_speak_the_new_protocol(lively: Node, kafka_release: KafkaRelease) -> None:
-    """CON-2, CON-12: the console consumer, and what the tools then say of its group."""
+    """CON-2, CON-12: the console consumer, and the description of its group by Kafka's tools."""
     topic = create_topic(lively, partitions=3)
     for partition in range(3):
         produce(lively, topic, numbered(10), partition=partition)

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from tests.batches import batch, values_in
-from tests.clients import (
+from tests.builders.record_batches import batch, values_in
+from tests.builders.segment_files import headers_in
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     Sent,
     consumer,
@@ -19,9 +20,8 @@ from tests.clients import (
     read_values,
     values,
 )
-from tests.nodes import HOST, Flavour, Node, free_port
-from tests.segments import headers_in
-from tests.wire import Connection, fetch_fields
+from tests.clients.wire import Connection, fetch_fields
+from tests.processes.nodes import HOST, Flavour, Node, free_port
 
 StartNode = Callable[..., Node]
 LONG_MS = SECONDS_MAX * 1000
@@ -61,7 +61,7 @@ def test_a_poll_returns_as_soon_as_a_record_is_there(node: Node, topic: str) -> 
 
 
 def test_a_poll_without_data_ends_with_its_timeout(node: Node, topic: str) -> None:
-    """CON-8: and the next one goes on."""
+    """CON-8: the next poll works as usual."""
     with consumer(node, enable_partition_eof=False) as client:
         client.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         assert client.poll(0.2) is None
@@ -70,7 +70,7 @@ def test_a_poll_without_data_ends_with_its_timeout(node: Node, topic: str) -> No
 
 
 def test_a_poll_is_bounded_without_any_broker() -> None:
-    """CON-8(b): nobody listens there."""
+    """CON-8(b): nothing listens at the address."""
     client = Consumer(
         {"bootstrap.servers": f"{HOST}:{free_port()}", "group.id": "alone", "log_level": 0}
     )
@@ -90,7 +90,7 @@ def test_a_fetch_waits_until_enough_bytes_are_there(node: Node, topic: str) -> N
     assert len(headers_in(answer.records)) == 3
 
 
-def test_a_fetch_that_waited_long_enough_returns_what_there_is(node: Node, topic: str) -> None:
+def test_a_fetch_that_waited_long_enough_returns_the_records_so_far(node: Node, topic: str) -> None:
     """CON-9: fetch.max.wait.ms ends the wait for fetch.min.bytes."""
     produce(node, topic, values("little"))
     with Connection(node.port) as reader:
@@ -126,8 +126,8 @@ def test_limits_bound_an_answer(node: Node) -> None:
         assert 0 < sum(sizes) <= 30_000
 
 
-def test_an_incremental_fetch_session_tells_only_what_changed(node: Node) -> None:
-    """CON-9: later requests of a session name no partition and hear only of news."""
+def test_an_incremental_fetch_session_returns_only_changes(node: Node) -> None:
+    """CON-9: later requests of a session name no partitions and receive only changes."""
     topic = create_topic(node, partitions=2)
     everything = fetch_fields([(topic, 0, 0), (topic, 1, 0)])
     with Connection(node.port) as reader:
@@ -143,8 +143,8 @@ def test_an_incremental_fetch_session_tells_only_what_changed(node: Node) -> Non
     assert values_in(answer.partitions[0].records) == [b"news"]
 
 
-def test_a_slow_consumer_slows_nobody_and_catches_up(node: Node, topic: str) -> None:
-    """CON-13, PRD-17: it asks for everything, reads nothing, and others do not notice."""
+def test_a_slow_consumer_slows_no_other_client_and_catches_up(node: Node, topic: str) -> None:
+    """CON-13, PRD-17: it requests all records and reads none, which delays no other client."""
     produce(node, topic, numbered(20_000, size=1_000), compression_type="none")
     with Connection(node.port) as slow:
         for _ in range(20):
@@ -157,7 +157,7 @@ def test_a_slow_consumer_slows_nobody_and_catches_up(node: Node, topic: str) -> 
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_many_slow_consumers_do_not_grow_the_node(start_node: StartNode) -> None:
+def test_many_slow_consumers_do_not_grow_memory(start_node: StartNode) -> None:
     """CON-13: outgoing bytes are bounded per connection, so memory does not follow the backlog."""
     node = start_node()
     topic = create_topic(node)
@@ -173,7 +173,7 @@ def test_many_slow_consumers_do_not_grow_the_node(start_node: StartNode) -> None
         assert resident_bytes(node.pid) - before < 100_000_000
 
 
-def test_thousands_of_idle_connections_disturb_nobody(node: Node, flavour: Flavour) -> None:
+def test_thousands_of_idle_connections_do_not_slow_others(node: Node, flavour: Flavour) -> None:
     """CON-13, OPS-1: each costs little, and all of them are served when they speak."""
     count = 2_000 if flavour.name == "headrace" else 500
     allow_open_files(count + 500)

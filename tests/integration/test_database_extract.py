@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from examples.pipelines.database_to_warehouse import extract, generate
-from tests import postgres
+from tests.processes import postgres
 
 DAYS = generate.DAYS
 Database = tuple[str, Any, str]
@@ -86,7 +86,7 @@ def test_keys_below_zero_are_read_too(database: Database, monkeypatch: pytest.Mo
     assert ids == list(range(-100, generate.ORDERS_A_DAY - 100))
 
 
-def test_who_lacks_postgresqls_client_is_told_what_to_install(
+def test_a_missing_postgresql_client_is_reported_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It comes with the tools of developers, and not with the package."""
@@ -96,7 +96,7 @@ def test_who_lacks_postgresqls_client_is_told_what_to_install(
         next(rows)
 
 
-def test_both_databases_tell_the_same(tmp_path: Path, postgres_url: str) -> None:
+def test_both_databases_return_the_same_rows(tmp_path: Path, postgres_url: str) -> None:
     def values(connect: Callable[[], Any], time: str, mark: str, name: str) -> list[Any]:
         with closing(connect()) as connection:
             connection.execute("DROP TABLE IF EXISTS orders")
@@ -113,7 +113,7 @@ def test_both_databases_tell_the_same(tmp_path: Path, postgres_url: str) -> None
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:1/shop", "127.0.0.1:port/shop", "[::1/shop"])
-def test_a_database_that_cannot_be_opened_is_told_without_its_password(place: str) -> None:
+def test_a_failed_connection_is_reported_without_the_password(place: str) -> None:
     import psycopg
 
     rows = extract.changed_rows(f"postgresql://me:otter-of-shop@{place}", DAYS[0], DAYS[1])

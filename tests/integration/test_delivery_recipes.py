@@ -18,8 +18,8 @@ import pytest
 
 import headrace
 from headrace import TopicPartition
-from tests.clients import create_topic, read_values, watermarks
-from tests.nodes import Node, eventually
+from tests.clients.librdkafka import create_topic, read_values, watermarks
+from tests.processes.nodes import Node, eventually
 
 RECIPES = Path(__file__).resolve().parents[2] / "examples" / "delivery"
 PARTITIONS = 3
@@ -102,7 +102,7 @@ def test_at_least_once_loses_nothing(node: Node, source: Source, tmp_path: Path)
 
 
 def test_exactly_once_by_transaction(node: Node, source: Source) -> None:
-    """DEL-4: nothing is lost and nothing is there twice."""
+    """DEL-4: no record is lost or duplicated."""
     target = create_topic(node)
     recipe = Recipe("exactly_once_transaction", node, source, target)
     recipe.kill_often(lambda: watermarks(node, target)[1])
@@ -112,7 +112,7 @@ def test_exactly_once_by_transaction(node: Node, source: Source) -> None:
 
 
 def test_exactly_once_by_database(node: Node, source: Source, tmp_path: Path) -> None:
-    """DEL-3: nothing is lost and nothing is there twice."""
+    """DEL-3: no record is lost or duplicated."""
     results = tmp_path / "results.db"
     recipe = Recipe("exactly_once_database", node, source, results)
     recipe.kill_often(lambda: rows(results))
@@ -123,7 +123,7 @@ def test_exactly_once_by_database(node: Node, source: Source, tmp_path: Path) ->
 
 
 class Recipe:
-    """One of the programs, with what it reads and writes."""
+    """One of the programs, with its topic and its output."""
 
     def __init__(self, name: str, node: Node, source: Source, target: object) -> None:
         program = str(RECIPES / f"{name}.py")
@@ -144,7 +144,7 @@ class Recipe:
         process = subprocess.Popen(self.command)
         try:
             eventually(lambda: is_enough() or process.poll() is not None, seconds=SECONDS_MAX)
-            assert process.poll() is None, "the program ended by itself"
+            assert process.poll() is None, "the program ended too early"
         finally:
             process.kill()
             process.wait()
@@ -165,13 +165,13 @@ def rows(path: Path) -> int:
 
 
 def committed(node: Node, group: str, source: Source) -> int:
-    """How many records a group has done with."""
+    """The number of records that a group has committed."""
     with headrace.Consumer({"bootstrap.servers": node.address, "group.id": group}) as consumer:
         partitions = [TopicPartition(source.topic, index) for index in range(PARTITIONS)]
         return sum(max(0, partition.offset) for partition in consumer.committed(partitions))
 
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES.glob("*.py")), ids=lambda path: path.stem)
-def test_a_recipe_without_arguments_says_how_it_is_called(recipe: Path) -> None:
+def test_a_recipe_without_arguments_prints_its_usage(recipe: Path) -> None:
     done = subprocess.run([sys.executable, recipe], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.split()[0]) == (1, "usage:")

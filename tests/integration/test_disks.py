@@ -1,4 +1,4 @@
-"""Several data directories, a full disk, a failed one: only what lies there is affected."""
+"""Several data directories, a full disk, a failed one: only its own partitions are affected."""
 
 import os
 import random
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.batches import batch
-from tests.clients import (
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import (
     Sent,
     create_topic,
     numbered,
@@ -26,8 +26,8 @@ from tests.clients import (
     values,
     watermarks,
 )
-from tests.nodes import Node, eventually
-from tests.wire import Connection
+from tests.clients.wire import Connection
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 MEGABYTE = 1_048_576
@@ -60,7 +60,7 @@ def test_partitions_spread_over_the_directories(start_node: StartNode, tmp_path:
         assert read_values(node, topic, partition=partition) == [b"in %d" % partition]
 
 
-def test_one_lost_directory_takes_only_its_partitions(
+def test_a_lost_directory_takes_only_its_partitions_offline(
     start_node: StartNode, tmp_path: Path
 ) -> None:
     """LOG-19: they are refused or have no leader; clients of the others notice nothing."""
@@ -81,7 +81,7 @@ def test_one_lost_directory_takes_only_its_partitions(
 def test_a_node_starts_without_a_directory_that_failed(
     start_node: StartNode, tmp_path: Path
 ) -> None:
-    """LOG-19: what lies in the others is served."""
+    """LOG-19: partitions in the others are served."""
     first, second = tmp_path / "first", tmp_path / "second"
     node = start_node(log_dirs=f"{first},{second}")
     topic = create_topic(node, partitions=4)
@@ -104,7 +104,7 @@ def test_a_disk_that_is_not_mounted_is_not_taken_for_a_new_one(
 ) -> None:
     """LOG-19: nor is it after a start that did without it; a new one is added when all are there.
 
-    Kafka, which never formats by itself, refuses in all of these cases.
+    Kafka, which never formats automatically, refuses in all of these cases.
     """
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     node = start_node(log_dirs=f"{first},{second}")
@@ -118,7 +118,7 @@ def test_a_disk_that_is_not_mounted_is_not_taken_for_a_new_one(
     assert list(second.iterdir()) == []
     node.settings["log.dirs"] = str(first)
     node.start()
-    assert node.log.count(" are offline (") == 1
+    assert node.log.count("partitions offline (") == 1
     node.stop()
     node.settings["log.dirs"] = f"{first},{second}"
     assert f"{second} is not formatted" in refusal_of(node)
@@ -135,7 +135,7 @@ def test_a_disk_that_is_not_mounted_is_not_taken_for_a_new_one(
 def test_a_lost_disk_is_replaced_when_that_is_asked_for(
     start_node: StartNode, tmp_path: Path
 ) -> None:
-    """LOG-19: once; afterwards the node knows the new one."""
+    """LOG-19: once; afterwards the new one belongs to the node."""
     first, second = tmp_path / "first", tmp_path / "second"
     node = start_node(log_dirs=f"{first},{second}")
     node.stop()
@@ -150,7 +150,7 @@ def test_a_lost_disk_is_replaced_when_that_is_asked_for(
 
 
 class Kind(NamedTuple):
-    """What a client may do and a topic may ask that changes the way of a batch to the disk."""
+    """Options of client and topic that change how a batch gets to the disk."""
 
     is_idempotent: bool = False
     codec: str = "none"
@@ -170,7 +170,7 @@ any_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 
 
 class Writer:
-    """Sends batches of noise, one after the other, and knows which were accepted."""
+    """Sends batches of random bytes, one after the other, and records the accepted ones."""
 
     def __init__(self, connection: Connection, topic: str, kind: Kind) -> None:
         self.connection = connection
@@ -198,7 +198,7 @@ class Writer:
         return ErrorCode(answer.error_code)
 
     def fill(self) -> None:
-        """Write until the disk is full, which is said each time."""
+        """Write until the disk is full, which each rejected write reports."""
         while (code := self.write()) == ErrorCode.none:
             assert len(self.accepted) < 10_000, "the disk is not full yet"
         assert {code, self.write(), self.write()} == {ErrorCode.kafka_storage_error}
@@ -221,9 +221,11 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers(
         ballast.unlink()
         assert writer.write() == ErrorCode.none
         assert read_values(node, topic) == writer.accepted
-        eventually(lambda: writer.write() == ErrorCode.none and "takes writes again" in node.log)
-    assert node.log.count("takes no writes") == 1
-    assert node.log.count("takes writes again") == 1
+        eventually(
+            lambda: writer.write() == ErrorCode.none and "log directory has space again" in node.log
+        )
+    assert node.log.count("log directory full") == 1
+    assert node.log.count("log directory has space again") == 1
     node.kill()
     node.start()
     assert read_values(node, topic) == writer.accepted
@@ -252,10 +254,10 @@ def test_a_file_that_may_not_grow_refuses_writes_and_recovers(
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_partitions_that_found_no_room_come_into_being_when_there_is_some(
+def test_partitions_are_created_later_once_the_disk_has_room(
     start_node: StartNode, small_disk: Path, tmp_path: Path
 ) -> None:
-    """LOG-19: also those that nobody has asked for."""
+    """LOG-19: also partitions without requests."""
     data = small_disk / "data"
     node = start_node(log_dirs=data, metadata_log_dir=tmp_path / "metadata")
     ballast = small_disk / "ballast"
@@ -269,13 +271,13 @@ def test_partitions_that_found_no_room_come_into_being_when_there_is_some(
         eventually(lambda: len(list(data.glob(f"{topic}-*/*.log"))) == 20)
         answer = connection.produce(topic, batch(*values("accepted")), partition=3)
         assert answer.error_code == ErrorCode.none
-    assert node.log.count("takes no writes") == 1
+    assert node.log.count("log directory full") == 1
     node.restart()
     assert read_values(node, topic, partition=3) == [b"accepted"]
 
 
 def test_directories_and_their_sizes_are_described(start_node: StartNode, tmp_path: Path) -> None:
-    """LOG-12, LOG-19: what lies where, and how much."""
+    """LOG-12, LOG-19: the partitions of each, and their sizes."""
     node = start_node(log_dirs=f"{tmp_path / 'first'},{tmp_path / 'second'}")
     topic = create_topic(node, partitions=2)
     produce(node, topic, numbered(1_000, size=1_000), compression_type="none")
@@ -293,7 +295,7 @@ def fill_up(path: Path) -> None:
 
 
 def write_error(node: Node, topic: str, partition: int) -> int | None:
-    """What a small write is answered with, without retries."""
+    """The error code of a small write without retries."""
     client = producer(node, retries=0, enable_idempotence=False, message_timeout_ms=5_000)
     record = Sent(b"x" * 300_000)
     outcomes = try_produce(client, topic, [record] * 5, partition=partition)
@@ -313,7 +315,7 @@ def described_sizes(node: Node, topic: str) -> dict[int, int]:
 
 
 def refusal_of(node: Node) -> str:
-    """What a node says that does not start."""
+    """The log of a node that does not start."""
     seen = len(node.log)
     node.launch()
     assert node.process is not None

@@ -1,4 +1,4 @@
-"""What was acknowledged is there after a stop and after a crash: once, and in order."""
+"""Acknowledged records survive a stop and a crash: once each, and in order."""
 
 import os
 import threading
@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     Sent,
     admin,
@@ -21,7 +21,7 @@ from tests.clients import (
     topic_configs,
     watermarks,
 )
-from tests.nodes import Flavour, Node, eventually
+from tests.processes.nodes import Flavour, Node, eventually
 
 StartNode = Callable[..., Node]
 # A crash that must have happened often to be believed: `HEADRACE_KILLS=100` for the long run.
@@ -47,7 +47,7 @@ def test_records_and_topics_are_there_after(
 
 
 def test_a_stop_is_clean(start_node: StartNode) -> None:
-    """LOG-11: the marker of a clean shutdown, and an exit code that says so."""
+    """LOG-11: it writes the marker of a clean shutdown and exits with 0."""
     node = start_node()
     topic = create_topic(node)
     produce(node, topic, numbered(10))
@@ -96,7 +96,7 @@ def test_a_damaged_batch_at_the_tail_is_cut(start_node: StartNode) -> None:
 
 
 def test_lost_indexes_are_made_again(start_node: StartNode) -> None:
-    """LOG-11, LOG-12: they can be told from the log."""
+    """LOG-11, LOG-12: they are rebuilt from the log."""
     node = start_node()
     topic = create_topic(node, segment_bytes=1_048_576)
     produce(node, topic, numbered(5_000, size=1_000), compression_type="none", batch_size=20_000)
@@ -168,7 +168,7 @@ class Load:
         eventually(lambda: len(self.acknowledged) >= enough, seconds=60)
 
     def finish(self) -> int:
-        """Stop sending, wait for all acknowledgements, and tell how many records were sent."""
+        """Stop sending, wait for all acknowledgements, and return the number of records sent."""
         self.is_stopping.set()
         self.thread.join(SECONDS_MAX)
         assert self.client.flush(60) == 0

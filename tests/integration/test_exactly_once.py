@@ -8,7 +8,7 @@ from functools import partial
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     consumer,
     create_topic,
@@ -18,7 +18,7 @@ from tests.clients import (
     read_values,
     unique_name,
 )
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 
@@ -51,7 +51,7 @@ class Chain:
                     self.node,
                     transactional_id=self.name,
                     # Its default makes librdkafka 2.12 wait for ever for a group coordinator that
-                    # it has let go of itself, when all brokers were gone for a moment.
+                    # it has dropped from its metadata, when all brokers were gone for a moment.
                     metadata_recovery_strategy="none",
                 )
                 client.init_transactions(SECONDS_MAX)
@@ -92,7 +92,7 @@ class Chain:
 
 
 def test_every_record_comes_out_once(start_node: StartNode) -> None:
-    """DEL-4, DEL-5: the output of a chain under kill -9 equals that of a single quiet run."""
+    """DEL-4, DEL-5: a chain under kill -9 has the same output as an undisturbed run."""
     node = start_node()
     source, target = create_topic(node), create_topic(node, partitions=2)
     produce(node, source, numbered(RECORDS))

@@ -1,4 +1,4 @@
-"""Every API with content that makes no sense: answered or refused, and the node goes on.
+"""Every API with meaningless content: answered or rejected, and the node continues.
 
 A corpus from fixed seeds: well-formed requests of every version with random content, the same
 with bytes changed, and the same cut short. `HEADRACE_FUZZ_SEEDS=100` searches longer.
@@ -15,22 +15,22 @@ import pytest
 
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.framing import encode_request
-from tests.batches import batch
-from tests.clients import create_topic, numbered, produce, read_values, watermarks
-from tests.messages import REQUESTS, every_version, sample
-from tests.nodes import HOST, Node
-from tests.wire import Connection, produce_fields
-from tests.wire import encode_request as encode_produce
+from tests.builders.messages import REQUESTS, every_version, sample
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import create_topic, numbered, produce, read_values, watermarks
+from tests.clients.wire import Connection, produce_fields
+from tests.clients.wire import encode_request as encode_produce
+from tests.processes.nodes import HOST, Node
 
 StartNode = Callable[..., Node]
 SEEDS = int(os.environ.get("HEADRACE_FUZZ_SEEDS", "3"))
-# An order to leave the cluster is obeyed, so it is no noise.
+# A request to leave the cluster would be carried out.
 ORDERS = {ApiKey.UNREGISTER_BROKER}
 
 
 @pytest.mark.usefixtures("only_headrace")
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_nonsense_leaves_the_node_as_it_was(start_node: StartNode, seed: int) -> None:
+def test_invalid_requests_leave_the_node_unchanged(start_node: StartNode, seed: int) -> None:
     """OPS-1, LOG-10: no traceback in the log, old records as they were, new ones welcome."""
     node = start_node(auto_create_topics_enable="false")
     topic, other = create_topic(node), create_topic(node)

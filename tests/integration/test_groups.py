@@ -16,7 +16,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import TopicPartition as PythonPlace
 from kafka.errors import CommitFailedError
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     admin,
     consumer,
@@ -27,10 +27,10 @@ from tests.clients import (
     set_topic_config,
     unique_name,
 )
+from tests.clients.wire import Connection
 from tests.integration.cli.commands import headrace, ok
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Node, eventually
-from tests.wire import Connection
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 EARLIEST = {"auto_offset_reset": "earliest"}
 
@@ -91,7 +91,7 @@ def test_members_share_the_partitions(node: Node, strategy: str) -> None:
         polled_until(clients, lambda: [len(one.assignment()) for one in clients] == [3, 3])
 
 
-def test_a_group_goes_on_where_it_left(node: Node) -> None:
+def test_a_group_continues_at_its_committed_offset(node: Node) -> None:
     """CON-6: offsets committed at close."""
     topic, group = create_topic(node, partitions=2), unique_name("group")
     spread(node, topic, 2, 50)
@@ -125,7 +125,7 @@ def test_a_member_that_dies_is_replaced(node: Node) -> None:
 def test_groups_that_join_one_after_another_all_get_their_share(
     start_node: Callable[..., Node],
 ) -> None:
-    """CON-3: each waits for more members, and none is forgotten for another's sake."""
+    """CON-3: each group waits for more members, without affecting the others."""
     node = start_node(group_initial_rebalance_delay_ms="1000")
     topic = create_topic(node)
     with ExitStack() as stack:
@@ -216,7 +216,7 @@ def test_offsets_survive_the_compaction_of_their_log(start_node: Callable[..., N
         assert len(described(node, group).members) == 1
 
 
-def test_members_go_on_after_a_crash_of_the_broker(start_node: Callable[..., Node]) -> None:
+def test_members_continue_after_a_crash_of_the_broker(start_node: Callable[..., Node]) -> None:
     """CON-12: the group is still there, in its generation."""
     node = start_node(group_initial_rebalance_delay_ms="0")
     topic, group = create_topic(node, partitions=2), unique_name("group")
@@ -313,14 +313,14 @@ def test_kafka_python(node: Node) -> None:
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        metadata_max_age_ms=500,  # It may join before it has heard of the topic's partitions.
+        metadata_max_age_ms=500,  # It may join before it has the topic's partitions.
     )
     try:
         got: set[tuple[int, int]] = set()
         places = [PythonPlace(topic, partition) for partition in range(2)]
 
         def all_is_read_and_committed() -> bool:
-            """It may have to join again, and then reads on from what is committed."""
+            """It may have to join again, and then continues at the committed offsets."""
             for place, records in client.poll(100).items():
                 got.update((place.partition, record.offset) for record in records)
             if len(got) < 20:

@@ -1,4 +1,4 @@
-"""What nobody should send: that connection ends, and nobody else notices."""
+"""Hostile bytes end their own connection and leave all others undisturbed."""
 
 import random
 import resource
@@ -13,15 +13,19 @@ from kio.schema.errors import ErrorCode
 
 from headrace.protocol.framing import SIZE_BYTES
 from headrace.protocol.framing import encode_request as encode_request_of
-from headrace.protocol.schemas.share_fetch import (
-    FetchPartition,
-    FetchTopic,
-    ShareFetchRequest,
+from headrace.protocol.schemas.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
+from tests.builders.record_batches import UNTOUCHED_FROM, batch
+from tests.clients.librdkafka import (
+    AN_HOUR_AGO,
+    Sent,
+    create_topic,
+    numbered,
+    produce,
+    read_values,
+    values,
 )
-from tests.batches import UNTOUCHED_FROM, batch
-from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, read_values, values
-from tests.nodes import Node, eventually
-from tests.wire import Connection, Fields, encode_request, fetch_fields, produce_fields
+from tests.clients.wire import Connection, Fields, encode_request, fetch_fields, produce_fields
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 
@@ -33,7 +37,7 @@ def connection(node: Node) -> Iterator[Connection]:
 
 
 def test_stored_bytes_equal_sent_bytes(node: Node, topic: str) -> None:
-    """LOG-16, LOG-16(b): a batch lies on the disk and leaves it as it came."""
+    """LOG-16, LOG-16(b): a batch is stored and sent unchanged."""
     headers = (("h", b"1"),)
     records = [Sent(b"value %d" % n, b"key", headers, AN_HOUR_AGO) for n in range(100)]
     sent = [batch(*records, codec=codec) for codec in ("none", "gzip", "snappy", "lz4", "zstd")]
@@ -74,7 +78,7 @@ def test_a_damaged_batch_harms_only_its_partition(node: Node) -> None:
 
 
 def test_a_batch_without_its_end_is_refused(node: Node, topic: str) -> None:
-    """LOG-4: the length in its head says more than there is."""
+    """LOG-4: the length in its header is larger than the data."""
     with Connection(node.port) as connection:
         answer = connection.produce(topic, batch(Sent(b"value" * 100))[:-50])
     assert answer.error_code != ErrorCode.none
@@ -98,7 +102,7 @@ GARBAGE = {
 def test_garbage_closes_its_connection_only(
     node: Node, topic: str, connection: Connection, garbage: bytes
 ) -> None:
-    """OPS-1: an open connection beside it goes on."""
+    """OPS-1: another open connection is not affected."""
     with Connection(node.port) as hostile:
         hostile.socket.sendall(garbage)
         assert hostile.is_closed_by_peer()
@@ -128,7 +132,7 @@ def test_a_body_that_ends_early_closes_the_connection(node: Node, connection: Co
 
 
 def test_a_request_byte_by_byte_is_served_in_the_end(node: Node, topic: str) -> None:
-    """OPS-1: slow is not wrong, and holds nobody up."""
+    """OPS-1: a slow request is valid and delays no other."""
     body = encode_request("produce", 9, **produce_fields(topic, batch(*values("slow"))))
     frame = struct.pack(">i", len(body)) + body
     with ExitStack() as stack:
@@ -144,7 +148,7 @@ def test_a_request_byte_by_byte_is_served_in_the_end(node: Node, topic: str) -> 
 
 
 def test_a_half_closed_connection_is_closed(node: Node, topic: str) -> None:
-    """OPS-1: the peer has nothing more to say; what it asked for is answered, or it is let go."""
+    """OPS-1: its requests are answered if possible, and then the connection is closed."""
     produce(node, topic, numbered(10))
     with Connection(node.port) as half:
         half.send("fetch", 12, **fetch_fields([(topic, 0, 0)], max_wait_ms=500, min_bytes=10**6))
@@ -164,8 +168,8 @@ def test_a_peer_that_closes_in_the_middle_of_a_request_is_closed(node: Node, top
     assert read_values(node, topic) == []
 
 
-def test_who_asks_for_nothing_is_let_go(start_node: StartNode) -> None:
-    """OPS-1: connections.max.idle.ms; who works stays."""
+def test_idle_clients_are_disconnected(start_node: StartNode) -> None:
+    """OPS-1: connections.max.idle.ms; active clients stay connected."""
     node = start_node(connections_max_idle_ms=1_000)
     with Connection(node.port) as idle, Connection(node.port) as busy:
         idle.socket.settimeout(0.05)
@@ -174,8 +178,8 @@ def test_who_asks_for_nothing_is_let_go(start_node: StartNode) -> None:
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_who_sends_a_byte_now_and_then_is_let_go(start_node: StartNode) -> None:
-    """OPS-1: bytes that make no request are no reason to keep a connection."""
+def test_clients_that_trickle_bytes_are_disconnected(start_node: StartNode) -> None:
+    """OPS-1: bytes without a complete request do not keep a connection open."""
     node = start_node(connections_max_idle_ms=1_000)
     frame = struct.pack(">i", 10_000) + bytes(10_000)
     with Connection(node.port) as trickling:
@@ -201,7 +205,7 @@ def test_requests_that_were_only_announced_cost_no_memory(start_node: StartNode)
 
 
 def is_closed(connection: Connection, drop: bytes = b"") -> bool:
-    """Whether the broker has closed its end; sends a little first, if it is given."""
+    """Return whether the broker has closed its end, after sending `drop` if it is given."""
     try:
         connection.socket.sendall(drop)
         return connection.socket.recv(1) == b""
@@ -271,7 +275,7 @@ def test_a_request_larger_than_allowed_is_not_read(start_node: StartNode) -> Non
 
 
 def test_noise_on_many_connections_at_once(node: Node, topic: str) -> None:
-    """OPS-1: true requests with single bytes changed, and a client among them."""
+    """OPS-1: valid requests with single bytes changed, beside a working client."""
     dice = random.Random(11)
     requests = [
         encode_request("fetch", 12, **fetch_fields([(topic, 0, 0)])),

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.batches import batch
-from tests.clients import create_topic, values, watermarks
-from tests.nodes import Node
-from tests.wire import SECOND, Connection
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import create_topic, values, watermarks
+from tests.clients.wire import SECOND, Connection
+from tests.processes.nodes import Node
 
 StartNode = Callable[..., Node]
 
 
 class IdempotentProducer:
-    """Sends batches of one record with the sequence numbers that a test asks for."""
+    """Sends batches of one record with given sequence numbers."""
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self.connection = connection
@@ -98,8 +98,8 @@ def test_a_gap_is_refused(node: Node, topic: str) -> None:
     assert watermarks(node, topic) == (0, 2)
 
 
-def test_a_refused_sequence_tells_where_the_log_begins(node: Node, topic: str) -> None:
-    """PRD-15: a producer whose records were deleted meanwhile can tell that from a gap."""
+def test_a_refused_sequence_returns_the_log_start_offset(node: Node, topic: str) -> None:
+    """PRD-15: the producer can distinguish deleted records from a gap."""
     with Connection(node.port) as connection:
         producer = IdempotentProducer(connection, topic)
         for sequence in range(3):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     Sent,
     create_topic,
@@ -18,8 +18,8 @@ from tests.clients import (
     topic_configs,
     watermarks,
 )
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Node, eventually
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 MURMUR2_OF_FOOBAR = -790332482
 
@@ -148,7 +148,7 @@ def test_kafka_broker_api_versions(tool: partial[str]) -> None:
 
 
 def test_kafka_metadata_quorum(tool: partial[str]) -> None:
-    """REP-14: a quorum of one tells its leader."""
+    """REP-14: a quorum of one reports its leader."""
     assert re.search(r"LeaderId:\s+1\b", tool("kafka-metadata-quorum", "describe", "--status"))
 
 

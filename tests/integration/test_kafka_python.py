@@ -7,8 +7,8 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 
-from tests.clients import AN_HOUR_AGO, SECONDS_MAX, unique_name
-from tests.nodes import Node, eventually
+from tests.clients.librdkafka import AN_HOUR_AGO, SECONDS_MAX, unique_name
+from tests.processes.nodes import Node, eventually
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_records_round_trip(
     assert (records[-1].key, records[-1].value) == (b"null", None)
 
 
-def test_places_in_the_log(topic: str, producer: KafkaProducer, consumer: KafkaConsumer) -> None:
+def test_seeks_in_the_log(topic: str, producer: KafkaProducer, consumer: KafkaConsumer) -> None:
     """LOG-13(b): seek, start, end, by time."""
     for number in range(10):
         producer.send(topic, b"%d" % number, partition=0, timestamp_ms=AN_HOUR_AGO + number)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.clients import create_topic, numbered, produce, read, watermarks
-from tests.nodes import Node
+from tests.clients.librdkafka import create_topic, numbered, produce, read, watermarks
+from tests.processes.nodes import Node
 
 pytestmark = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 
@@ -25,7 +25,7 @@ def kcat(node: Node, *arguments: str, stdin: str = "") -> str:
     return finished.stdout
 
 
-def test_it_lists_brokers_topics_and_partitions(node: Node) -> None:
+def test_kcat_lists_brokers_topics_and_partitions(node: Node) -> None:
     """OPS-1, LOG-5"""
     topic = create_topic(node, partitions=3)
     listing = json.loads(kcat(node, "-L", "-J"))
@@ -35,14 +35,14 @@ def test_it_lists_brokers_topics_and_partitions(node: Node) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_it_produces_lines_and_reads_them_back(node: Node, topic: str, codec: str) -> None:
+def test_kcat_produces_lines_and_reads_them_back(node: Node, topic: str, codec: str) -> None:
     """OPS-1, LOG-1, LOG-16"""
     lines = "".join(f"line {number}\n" for number in range(1_000))
     kcat(node, "-P", "-t", topic, "-p", "0", "-z", codec, stdin=lines)
     assert kcat(node, "-C", "-t", topic, "-o", "beginning", "-e", "-q") == lines
 
 
-def test_it_writes_keys_headers_and_nulls(node: Node, topic: str) -> None:
+def test_kcat_writes_keys_headers_and_nulls(node: Node, topic: str) -> None:
     """LOG-1, LOG-2"""
     options = ["-K", ":", "-Z", "-H", "trace=abc", "-H", "empty="]
     kcat(node, "-P", "-t", topic, "-p", "0", *options, stdin="key:value\nkey:\n")
@@ -51,7 +51,7 @@ def test_it_writes_keys_headers_and_nulls(node: Node, topic: str) -> None:
     assert messages == [(b"key", b"value", headers), (b"key", None, headers)]
 
 
-def test_it_shows_where_a_record_lies(node: Node, topic: str) -> None:
+def test_kcat_shows_topic_partition_and_offset_of_a_record(node: Node, topic: str) -> None:
     """LOG-2"""
     produce(node, topic, numbered(3))
     shown = kcat(node, "-C", "-t", topic, "-o", "1", "-e", "-q", "-f", "%t %p %o %s\n")
@@ -59,20 +59,20 @@ def test_it_shows_where_a_record_lies(node: Node, topic: str) -> None:
 
 
 @pytest.mark.parametrize(("start", "expected"), [("5", "56789"), ("-2", "89"), ("end", "")])
-def test_it_starts_anywhere(node: Node, topic: str, start: str, expected: str) -> None:
+def test_kcat_starts_at_any_offset(node: Node, topic: str, start: str, expected: str) -> None:
     """LOG-13(b)"""
     produce(node, topic, numbered(10))
     assert kcat(node, "-C", "-t", topic, "-p", "0", "-o", start, "-e", "-q", "-D", "") == expected
 
 
-def test_it_asks_for_offsets_by_time(node: Node, topic: str) -> None:
+def test_kcat_queries_offsets_by_time(node: Node, topic: str) -> None:
     """LOG-13(b)"""
     produce(node, topic, numbered(10))
     assert kcat(node, "-Q", "-t", f"{topic}:0:-2").split() == [topic, "[0]", "offset", "0"]
     assert kcat(node, "-Q", "-t", f"{topic}:0:-1").split() == [topic, "[0]", "offset", "10"]
 
 
-def test_it_produces_idempotently(node: Node, topic: str) -> None:
+def test_kcat_produces_idempotently(node: Node, topic: str) -> None:
     """PRD-15"""
     lines = "".join(f"{number}\n" for number in range(10_000))
     kcat(node, "-P", "-t", topic, "-p", "0", "-X", "enable.idempotence=true", stdin=lines)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.batches import batch
-from tests.clients import Sent, create_topic, read, read_values
-from tests.nodes import Node
-from tests.wire import Connection, encode_request, produce_fields
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import Sent, create_topic, read, read_values
+from tests.clients.wire import Connection, encode_request, produce_fields
+from tests.processes.nodes import Node
 
 StartNode = Callable[..., Node]
 
@@ -77,7 +77,7 @@ def test_a_large_batch_without_keys_is_refused_and_its_neighbours_are_stored(nod
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_a_producer_that_leaves_meanwhile_harms_nobody(node: Node) -> None:
+def test_a_producer_that_disconnects_meanwhile_harms_no_other(node: Node) -> None:
     """OPS-1: its batch is stored, or it is not."""
     topic = create_topic(node, cleanup_policy="compact")
     for acks in (1, 0):

@@ -8,20 +8,20 @@ from threading import Thread
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headrace.broker.node import Broker
-from headrace.settings.broker import load
+from headrace.broker.node import Node
+from headrace.settings.broker_loading import load
 from headrace.storage.checkpoints import CLEAN_SHUTDOWN
-from tests.batches import batch
-from tests.clients import values
-from tests.faults import CHANGES, broken_disk
-from tests.nodes import HOST, eventually, free_port
-from tests.wire import SECOND, Connection, produce_fields
+from tests.builders.failing_disk import CHANGES, broken_disk
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import values
+from tests.clients.wire import SECOND, Connection, produce_fields
+from tests.processes.nodes import HOST, eventually, free_port
 
 PARTITIONS = 6
 
 
 class TwoDisks:
-    """A node with a loop in a thread of its own, and a topic that lies on both of its disks."""
+    """A node with a loop in its own thread, and a topic with partitions on both of its disks."""
 
     def __init__(self, root: Path, port: int) -> None:
         self.healthy, self.lost = root / "healthy", root / "lost"
@@ -35,12 +35,12 @@ class TwoDisks:
             }
         )
         self.loop = asyncio.new_event_loop()
-        self.broker = Broker(settings, self.loop)
+        self.node = Node(settings, self.loop)
         self._thread = Thread(target=self.loop.run_forever)
 
     def start(self) -> None:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.broker.start(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(30)
         with Connection(self.port) as connection:
             asked = {"name": "t", "num_partitions": PARTITIONS, "replication_factor": 1}
             asked = {"assignments": [], "configs": [], **asked}
@@ -51,7 +51,7 @@ class TwoDisks:
 
     def stop(self) -> None:
         if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self.broker.stop(), self.loop).result(30)
+            asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(30)
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
             self.loop.close()
@@ -94,7 +94,7 @@ def test_producers_of_the_other_disk_notice_nothing(node: TwoDisks, changes: lis
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_the_metadata_says_that_the_disk_is_lost(node: TwoDisks) -> None:
+def test_the_metadata_has_no_leader_for_partitions_of_the_lost_disk(node: TwoDisks) -> None:
     """LOG-19: its partitions have no leader any more."""
     with broken_disk(str(node.lost)):
         node.write(*node.on(node.lost))
@@ -113,8 +113,8 @@ def test_a_stop_leaves_the_other_disk_clean(node: TwoDisks) -> None:
 
 @pytest.mark.usefixtures("only_headrace")
 def test_a_disk_that_refuses_only_its_checkpoints_is_lost(node: TwoDisks) -> None:
-    """LOG-19: it takes no records any more, since nobody knows what it keeps of them."""
-    maintenance = node.broker._maintenance
+    """LOG-19: it accepts no more records, since it might lose them."""
+    maintenance = node.node.maintenance
     with broken_disk(str(node.lost)):
         asyncio.run_coroutine_threadsafe(maintenance.checkpoint(), node.loop).result(30)
     codes = node.write(*range(PARTITIONS))

@@ -3,10 +3,10 @@
 import struct
 from contextlib import ExitStack
 
-from tests.batches import batch
-from tests.clients import Sent, create_topic, read
-from tests.nodes import Node, eventually
-from tests.wire import Connection, decode_response, encode_request, produce_fields
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import Sent, create_topic, read
+from tests.clients.wire import Connection, decode_response, encode_request, produce_fields
+from tests.processes.nodes import Node, eventually
 
 PRODUCERS = 40
 ROUNDS = 5
@@ -24,7 +24,7 @@ def produce_frame(topic: str, value: bytes, number: int, partition: int, acks: i
 
 
 def test_pipelined_requests_of_many_clients_are_answered_in_order(node: Node) -> None:
-    """PRD-3, PRD-5: each acknowledged offset holds the record that it was said for."""
+    """PRD-3, PRD-5: each acknowledged offset has the record that it was returned for."""
     topic = create_topic(node, partitions=2)
     acknowledged: dict[tuple[int, int], bytes] = {}
     with ExitStack() as stack:

@@ -13,10 +13,10 @@ from prometheus_client.samples import Sample
 
 from headrace.cli.main import main
 from headrace.testing.process import BrokerProcess
-from tests.batches import batch
-from tests.clients import Sent, unique_name
-from tests.nodes import eventually, free_port
-from tests.wire import SECOND, Connection
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import Sent, unique_name
+from tests.clients.wire import SECOND, Connection
+from tests.processes.nodes import eventually, free_port
 
 
 class Watched:
@@ -57,7 +57,7 @@ def test_a_listener_without_clients_has_no_connections(watched: Watched) -> None
     eventually(lambda: watched.value(count, listener="PLAINTEXT") == 0)
 
 
-def test_the_page_counts_what_clients_did(watched: Watched) -> None:
+def test_the_page_counts_requests_of_clients(watched: Watched) -> None:
     producer = Producer({"bootstrap.servers": watched.broker.bootstrap_servers})
     for _ in range(100):
         producer.produce("counted", b"x" * 50)
@@ -71,7 +71,7 @@ def test_the_page_counts_what_clients_did(watched: Watched) -> None:
     assert watched.value("kafka_server_replicamanager_underreplicatedpartitions") == 0
 
 
-def test_the_page_counts_the_errors_that_clients_were_told(watched: Watched) -> None:
+def test_the_page_counts_the_errors_returned_to_clients(watched: Watched) -> None:
     """By API and error, also where a part of a request is refused."""
     with Connection(watched.broker.port) as connection:
         connection.produce("not-there", batch(Sent(b"x")))
@@ -88,7 +88,7 @@ def test_the_page_counts_the_errors_that_clients_were_told(watched: Watched) -> 
     assert counted == {"Produce": 1, "Fetch": 1, "FetchConsumer": 1, "DeleteTopics": 2}
 
 
-def test_the_page_shows_what_clients_push_about_themselves(watched: Watched) -> None:
+def test_the_page_shows_metrics_that_clients_push(watched: Watched) -> None:
     """ADM-8: an operator subscribes, and librdkafka pushes (KIP-714)."""
     subscribe(watched, "producers", metrics="org.apache.kafka.producer.", interval_ms="100")
     client_id = unique_name()
@@ -142,7 +142,7 @@ def test_the_doctor_looks_at_a_running_cluster(
 
 
 def test_the_page_counts_groups_and_transactions(watched: Watched) -> None:
-    """ADM-8: under the names that Kafka's own dashboards ask for."""
+    """ADM-8: under the names that Kafka's own dashboards use."""
     servers = {"bootstrap.servers": watched.broker.bootstrap_servers}
     producer = Producer({**servers, "transactional.id": "watched"})
     producer.init_transactions(20)

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.batches import CONTROL, TRANSACTIONAL, batch
-from tests.clients import Sent, create_topic
-from tests.nodes import Node, eventually
-from tests.wire import SECOND, Connection, fetch_fields, produce_fields
+from tests.builders.record_batches import CONTROL, TRANSACTIONAL, batch
+from tests.clients.librdkafka import Sent, create_topic
+from tests.clients.wire import SECOND, Connection, fetch_fields, produce_fields
+from tests.processes.nodes import Node, eventually
 
 NOBODY = uuid.UUID(int=2**100 + 7)
 NO_TIME = datetime.timedelta(0)
 
 
 def codes(answer: Any) -> set[ErrorCode]:
-    """Every error code in an answer, wherever it stands."""
+    """Every error code in an answer, at any depth."""
     found: set[ErrorCode] = set()
     if isinstance(answer, ErrorCode):
         found.add(answer)
@@ -34,7 +34,7 @@ def codes(answer: Any) -> set[ErrorCode]:
 
 
 def refusal(node: Node, name: str, version: int, **fields: Any) -> ErrorCode:
-    """The one error that an answer tells."""
+    """The only error code in an answer."""
     with Connection(node.port) as connection:
         errors = codes(connection.call(name, version, **fields)) - {ErrorCode.none}
     assert len(errors) == 1
@@ -86,14 +86,14 @@ def test_create_topics(node: Node, topic: dict[str, Any], code: ErrorCode) -> No
     assert refusal(node, "create_topics", 7, topics=[asked], timeout=SECOND) == code
 
 
-def test_a_topic_asked_for_twice_is_not_created(node: Node) -> None:
+def test_a_topic_requested_twice_is_not_created(node: Node) -> None:
     asked = {"name": "twice", "num_partitions": 1, "replication_factor": 1}
     asked = {"assignments": [], "configs": [], **asked}
     code = refusal(node, "create_topics", 7, topics=[asked, asked], timeout=SECOND)
     assert code == ErrorCode.invalid_request
 
 
-def test_without_time_the_controller_does_nothing(node: Node) -> None:
+def test_a_request_with_a_short_timeout_changes_nothing(node: Node) -> None:
     asked = {"name": "hurried", "num_partitions": 1, "replication_factor": 1}
     asked = {"assignments": [], "configs": [], **asked}
     code = refusal(node, "create_topics", 7, topics=[asked], timeout=NO_TIME)
@@ -133,7 +133,7 @@ def test_list_offsets(
     assert refusal(node, "list_offsets", version, **fields) == code
 
 
-def test_a_partition_asked_for_twice_has_no_offset(node: Node, topic: str) -> None:
+def test_a_partition_requested_twice_has_no_offset(node: Node, topic: str) -> None:
     asked = {"partition_index": 0, "timestamp": -1}
     topics = [{"name": topic, "partitions": [asked, asked]}]
     fields = {"replica_id": -1, "isolation_level": 0, "topics": topics}
@@ -209,7 +209,7 @@ def test_describe_cluster(node: Node, fields: dict[str, int], code: ErrorCode) -
 
 
 @pytest.mark.parametrize(("kind", "version"), [(3, 4), (-1, 4), (2, 4)])
-def test_there_is_no_such_coordinator(node: Node, kind: int, version: int) -> None:
+def test_an_unknown_type_of_coordinator_is_refused(node: Node, kind: int, version: int) -> None:
     fields = {"key_type": kind, "coordinator_keys": ["k"]}
     assert refusal(node, "find_coordinator", version, **fields) == ErrorCode.invalid_request
 
@@ -223,7 +223,7 @@ def test_update_features(node: Node, feature: str, level: int) -> None:
     assert refusal(node, "update_features", 1, **fields) == ErrorCode.invalid_update_version
 
 
-def test_a_broker_that_never_was_cannot_be_forgotten(node: Node) -> None:
+def test_an_unknown_broker_cannot_be_unregistered(node: Node) -> None:
     code = refusal(node, "unregister_broker", 0, broker_id=99)
     assert code == ErrorCode.broker_id_not_registered
 
@@ -269,7 +269,7 @@ def test_fetch(node: Node, topic: str, asked: dict[str, int], code: ErrorCode | 
     assert answer.high_watermark == answer.last_stable_offset == (3 if code is None else -1)
 
 
-def test_a_reader_hears_where_its_log_and_ours_have_parted(node: Node, topic: str) -> None:
+def test_a_fetch_returns_the_offset_where_the_logs_diverged(node: Node, topic: str) -> None:
     """It has read five records in the epoch in which we have three."""
     fields = fetch_fields([(topic, 0, 5)], max_wait_ms=20_000, min_bytes=1_000_000)
     fields["topics"][0]["partitions"][0]["last_fetched_epoch"] = 0
@@ -283,7 +283,7 @@ def test_a_reader_hears_where_its_log_and_ours_have_parted(node: Node, topic: st
 
 
 class Identities(NamedTuple):
-    """Producers as the broker knows them: of two transactional ids, and one without."""
+    """Producer ids and epochs: of two transactional ids, and one without."""
 
     one: Any
     other: Any
@@ -310,7 +310,7 @@ def identities(shared_node: Node) -> Identities:
 
 
 class Odd(NamedTuple):
-    """A batch in a Produce request that no producer sends, and what Kafka says to it."""
+    """A batch in a Produce request that no producer sends, and Kafka's answer to it."""
 
     sender: str | None
     attributes: int
@@ -328,9 +328,9 @@ OLD = ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_epoch
 REFUSED = ErrorCode.invalid_record, ErrorCode.invalid_record
 ODD_BATCHES = {
     "of a transaction, without its id": Odd("one", TRANSACTIONAL, None, NO_ID, NO_ID),
-    "of a transaction that nobody has begun": Odd("one", TRANSACTIONAL, "one", *NOT_OPEN),
+    "of a transaction that was not begun": Odd("one", TRANSACTIONAL, "one", *NOT_OPEN),
     "of a transaction of another": Odd("other", TRANSACTIONAL, "one", *NOT_ITS_ID),
-    "of a transaction of nobody": Odd("one", TRANSACTIONAL, "nobody", *NOT_ITS_ID),
+    "of an unknown transaction": Odd("one", TRANSACTIONAL, "unknown", *NOT_ITS_ID),
     "of a transaction of one who has none": Odd("plain", TRANSACTIONAL, "one", *NOT_ITS_ID),
     "of a transaction, of no producer": Odd(None, TRANSACTIONAL, "one", NONE, NONE),
     "of no producer, without an id": Odd(None, TRANSACTIONAL, None, NO_ID, NO_ID),
@@ -363,7 +363,7 @@ def test_produce(node: Node, topic: str, identities: Identities, odd: Odd, versi
 
 
 def end_of(connection: Connection, topic: str, isolation_level: int) -> int:
-    """Where a reader of everything, or of what is committed, stops."""
+    """The end offset for readers of this isolation level."""
     topics = [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]
     fields = {"replica_id": -1, "isolation_level": isolation_level, "topics": topics}
     (found,) = connection.call("list_offsets", 7, **fields).topics

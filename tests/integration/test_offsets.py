@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     SECONDS_MAX,
     Sent,
@@ -18,7 +18,7 @@ from tests.clients import (
     read,
     watermarks,
 )
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 StartNode = Callable[..., Node]
 MINUTE = 60_000
@@ -61,7 +61,7 @@ def test_a_time_is_found_over_many_segments(node: Node) -> None:
         assert offset_for_time(node, topic, AN_HOUR_AGO + minute * MINUTE) == 8 + minute
 
 
-def test_first_last_and_newest_are_told(node: Node, topic: str) -> None:
+def test_earliest_latest_and_max_timestamp_offsets_are_listed(node: Node, topic: str) -> None:
     """LOG-13(b): earliest, latest, and the offset of the largest timestamp."""
     shuffled = [Sent(b"v", timestamp=AN_HOUR_AGO + n * MINUTE) for n in (3, 9, 1, 5)]
     produce(node, topic, shuffled)

@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaError, KafkaException, Message
 from kafka import KafkaProducer
 
-from tests.clients import (
+from tests.builders.segment_files import batch_headers
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     Sent,
     create_topic,
@@ -24,9 +25,8 @@ from tests.clients import (
     values,
     watermarks,
 )
-from tests.nodes import HOST, Node, eventually, free_port
-from tests.proxy import LossyProxy
-from tests.segments import batch_headers
+from tests.processes.lossy_relay import LossyProxy
+from tests.processes.nodes import HOST, Node, eventually, free_port
 
 LONG_LINGER = {"linger_ms": 200_000, "message_timeout_ms": 300_000}  # Longer than any test.
 
@@ -45,7 +45,7 @@ MURMUR2 = {
 
 
 def test_an_explicit_partition_is_used(node: Node) -> None:
-    """PRD-2: whatever the key says."""
+    """PRD-2: with any key."""
     topic = create_topic(node, partitions=4)
     (message,) = produce(node, topic, [Sent(b"v", b"key")], partition=3)
     assert (message.partition(), message.offset()) == (3, 0)
@@ -166,7 +166,7 @@ def test_larger_batches_compress_better(node: Node, codec: str) -> None:
     assert sizes[500] * 3 < sizes[1]
 
 
-def test_a_synchronous_send_tells_where_the_record_is(node: Node, topic: str) -> None:
+def test_a_synchronous_send_returns_the_offset_of_the_record(node: Node, topic: str) -> None:
     """PRD-11"""
     client = KafkaProducer(bootstrap_servers=node.address)
     try:

@@ -85,7 +85,7 @@ def test_tests_of_a_session_may_share_a_broker(project: pytest.Pytester) -> None
     result.assert_outcomes(passed=2)
 
 
-def test_a_marker_that_is_written_wrongly_says_how_to_write_it(project: pytest.Pytester) -> None:
+def test_an_invalid_marker_is_reported_with_its_usage(project: pytest.Pytester) -> None:
     result = run(
         project,
         """
@@ -100,7 +100,7 @@ def test_a_marker_that_is_written_wrongly_says_how_to_write_it(project: pytest.P
     result.stdout.fnmatch_lines(["*pytest.mark.headrace(settings=*"])
 
 
-def test_a_setting_that_is_misspelt_is_told_with_the_nearest(project: pytest.Pytester) -> None:
+def test_a_misspelt_setting_is_reported_with_the_nearest_name(project: pytest.Pytester) -> None:
     result = run(
         project,
         """
@@ -128,7 +128,7 @@ def test_records_survive_a_restart_and_a_crash(tmp_path: Path) -> None:
         assert consume(broker, 2) == ["before the restart", "before the crash"]
 
 
-def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
     with pytest.raises(BrokerFailed, match="must be at least 1, not 0"):
         BrokerProcess(tmp_path, {"num.partitions": 0}).start()
 
@@ -140,7 +140,7 @@ def test_stopping_twice_is_fine(tmp_path: Path) -> None:
         broker.kill()
 
 
-def test_a_project_without_brokers_pays_nothing_for_the_plugin() -> None:
+def test_the_plugin_imports_nothing_in_a_project_without_brokers() -> None:
     """The plugin is loaded by every pytest run in an environment that has Headrace."""
     program = f"""
 import sys, pytest
@@ -166,4 +166,4 @@ def test_settings_for_the_shared_broker_are_refused(project: pytest.Pytester) ->
         """,
     )
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*do not count for headrace_broker_session*"])
+    result.stdout.fnmatch_lines(["*do not apply to headrace_broker_session*"])

@@ -13,7 +13,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     Sent,
     consumer,
@@ -27,7 +27,7 @@ from tests.clients import (
     values,
     watermarks,
 )
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 PAYLOADS = {
@@ -51,7 +51,7 @@ def test_any_payload_comes_back_bit_for_bit(
 
 
 def test_key_value_headers_and_timestamp_come_back(node: Node, topic: str) -> None:
-    """LOG-1, LOG-2: everything that a record carries, and where it lies."""
+    """LOG-1, LOG-2: everything that a record carries, and its partition and offset."""
     headers = (("trace", b"\x00\xff"), ("trace", b"again"), ("empty", b""), ("null", None))
     produce(node, topic, [Sent(b"v", b"k", headers, timestamp=AN_HOUR_AGO)])
     (message,) = read(node, topic)
@@ -144,7 +144,7 @@ def test_large_records_pass_up_to_the_limit(node: Node, size: int) -> None:
 
 
 def test_a_record_above_the_limit_is_refused(node: Node) -> None:
-    """LOG-15: MESSAGE_TOO_LARGE, and the topic goes on."""
+    """LOG-15: MESSAGE_TOO_LARGE; later records are accepted."""
     topic = create_topic(node, max_message_bytes=10_000)
     assert refusal(node, topic, Sent(b"x" * 20_000)) == KafkaError.MSG_SIZE_TOO_LARGE
     produce(node, topic, values("small"))

@@ -1,4 +1,4 @@
-"""`headrace registry` as a process over a real node, with the clients that people have."""
+"""`headrace registry` as a process over a real node, with common clients."""
 
 import json
 import shutil
@@ -19,10 +19,10 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tests.clients import create_topic
+from tests.clients.librdkafka import create_topic
 from tests.integration.conftest import StartNode
-from tests.nodes import Node, eventually, free_port
-from tests.registries import USER, USER_WITH_EMAIL, USER_WITH_NAME, RegistryProcess
+from tests.processes.nodes import Node, eventually, free_port
+from tests.processes.registries import USER, USER_WITH_EMAIL, USER_WITH_NAME, RegistryProcess
 
 StartRegistry = Callable[..., RegistryProcess]
 
@@ -80,7 +80,9 @@ def test_confluents_client_does_all_that_it_can(client: SchemaRegistryClient) ->
     assert client.get_subjects() == []
 
 
-def test_an_incompatible_schema_is_refused_with_what_breaks(client: SchemaRegistryClient) -> None:
+def test_an_incompatible_schema_is_refused_with_the_incompatibility(
+    client: SchemaRegistryClient,
+) -> None:
     """SCH-12."""
     client.register_schema("user-value", Schema(USER, "AVRO"))
     with pytest.raises(SchemaRegistryError, match="READER_FIELD_MISSING_DEFAULT_VALUE") as error:
@@ -113,11 +115,11 @@ def test_json_values_are_checked_by_their_schema(topic: str, client: SchemaRegis
 def test_protobuf_messages_bring_their_descriptors(
     topic: str, registry: RegistryProcess, client: SchemaRegistryClient
 ) -> None:
-    """SCH-13: Confluent's serializer sends them as bytes, and asks for them as bytes."""
+    """SCH-13: Confluent's serializer sends and requests them as bytes."""
     kind = message_type("User", "id")
     context = SerializationContext(topic, MessageField.VALUE)
     written = ProtobufSerializer(kind, client)(kind(id=7), context)
-    # One client has the descriptor from its own registration, another has to ask for it.
+    # One client has the descriptor from its own registration, another must request it.
     with SchemaRegistryClient({"url": registry.url}) as other:
         for one in (client, other):
             read = ProtobufDeserializer(kind, schema_registry_client=one)(written, context)
@@ -257,7 +259,7 @@ def test_a_topic_of_confluents_is_taken_over_as_it_is(
     assert (latest["id"], latest["metadata"]) == (4, {"properties": {"owner": "ada"}})
 
 
-def test_ids_go_on_where_confluents_ended(node: Node, start_registry: StartRegistry) -> None:
+def test_ids_continue_after_those_of_confluent(node: Node, start_registry: StartRegistry) -> None:
     topic = made_topic(node, {"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": node.address})
     for key, value in CONFLUENTS:
@@ -296,7 +298,7 @@ def test_a_topic_that_would_lose_schemas_is_refused(
     assert told in ended.stderr
 
 
-# --- beside a node ------------------------------------------------------------------------
+# --- next to a node -----------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("only_headrace")
@@ -318,7 +320,7 @@ def test_a_registry_beside_a_node_is_started_again_and_stopped_first(tmp_path: P
         node.terminate()
         code = node.wait(60)
     assert (code, child != second) == (0, True)
-    assert "the registry has ended with code -9" in log.read_text()
+    assert "service ended, restarting it (service=the registry, exit_code=-9" in log.read_text()
     assert not Path(f"/proc/{second}").exists()
     assert "Traceback" not in log.read_text()
 

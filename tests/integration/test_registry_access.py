@@ -1,4 +1,4 @@
-"""A registry that knows its clients: passwords over TLS, from them and between its instances."""
+"""A registry that authenticates: passwords over TLS, from clients and between its instances."""
 
 import ssl
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from headrace.http.users import PasswordHash
-from tests.nodes import Node, eventually
-from tests.registries import USER, RegistryProcess
+from tests.processes.nodes import Node, eventually
+from tests.processes.registries import USER, RegistryProcess
 
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Path:
-    """The file of an authority; beside it stand a certificate with its key and a user."""
+    """Return an authority's file; next to it are a certificate, its key and a user."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     issued = authority.issue_cert("127.0.0.1")
@@ -66,7 +66,7 @@ def client_of(registry: RegistryProcess, authority: Path, password: str) -> Sche
     )
 
 
-def test_whoever_has_the_password_may_write_at_any_instance(
+def test_clients_with_the_password_may_write_at_any_instance(
     instances: list[RegistryProcess], authority: Path
 ) -> None:
     for one in instances:
@@ -79,7 +79,9 @@ def test_whoever_has_the_password_may_write_at_any_instance(
         assert client.get_subjects() == ["user-value"]
 
 
-def test_others_are_turned_away(instances: list[RegistryProcess], authority: Path) -> None:
+def test_clients_without_the_password_are_refused(
+    instances: list[RegistryProcess], authority: Path
+) -> None:
     with (
         client_of(instances[0], authority, "wrong") as client,
         pytest.raises(SchemaRegistryError) as error,

@@ -1,4 +1,4 @@
-"""Several registries over one topic: one writes, and when it is gone another does."""
+"""Several registries over one topic: one writes; after its end another one does."""
 
 import itertools
 import signal
@@ -14,17 +14,17 @@ from headrace.client.admin import Admin
 from headrace.registry.log.reader import LogReader
 from headrace.registry.log.store import Store
 from headrace.registry.log.topic import prepare_topic
-from headrace.registry.log.writer import Deposed, LogWriter, TooLarge
+from headrace.registry.log.writer import Fenced, LogWriter, TooLarge
 from headrace.registry.model.records import Change
 from headrace.registry.model.state import State
 from headrace.registry.settings import RegistrySettings
 from headrace.serdes.schema_records import SchemaKey, SchemaValue
-from tests.nodes import Node, eventually
-from tests.registries import RegistryProcess
+from tests.processes.nodes import Node, eventually
+from tests.processes.registries import RegistryProcess
 
 WRITERS = 4
 AFTER_THE_KILL = 20
-"""How many registrations have to work once the leader is dead."""
+"""The number of registrations that must succeed after the leader's death."""
 
 Start = Callable[[], RegistryProcess]
 
@@ -53,7 +53,7 @@ def start(node: Node, tmp_path: Path) -> Iterator[Start]:
 
 
 def two(start: Start) -> tuple[RegistryProcess, RegistryProcess]:
-    """The leader and the other one, once both know who leads."""
+    """Return the leader and the other instance, once both have a leader."""
     instances = [start(), start()]
     for one in instances:
         one.wait_until_ready()
@@ -69,7 +69,7 @@ def record(number: int) -> str:
 
 
 class Load:
-    """Threads that register schema after schema, and remember what they were promised."""
+    """Threads that register schemas one by one, and keep the answers."""
 
     def __init__(self, *urls: str) -> None:
         self.acknowledged: dict[str, int] = {}
@@ -97,7 +97,7 @@ class Load:
                     self.acknowledged[text] = id
 
     def _registered(self, client: httpx2.Client, text: str) -> int | None:
-        """As clients do it: the same again, at another instance, until it works."""
+        """Retry at another instance until it works, as clients do."""
         while not self._stop.is_set():
             subject = text.split('"')[7]
             try:
@@ -114,7 +114,7 @@ class Load:
 
 
 @pytest.mark.timeout(300)
-def test_no_promise_is_lost_and_no_id_given_twice_when_the_leader_is_killed(start: Start) -> None:
+def test_killing_the_leader_loses_no_registration_and_repeats_no_id(start: Start) -> None:
     leader, other = two(start)
     with Load(leader.url, other.url) as load:
         eventually(lambda: len(load.acknowledged), expect=lambda count: count > 30)
@@ -132,7 +132,7 @@ def test_no_promise_is_lost_and_no_id_given_twice_when_the_leader_is_killed(star
     assert len(set(load.acknowledged.values())) == len(load.acknowledged)
 
 
-def test_the_other_instance_hands_writes_on_and_knows_them_at_once(start: Start) -> None:
+def test_the_other_instance_forwards_writes_and_reads_them_at_once(start: Start) -> None:
     _, other = two(start)
     answer = other.register("a", record(1))
     assert answer.status_code == 200, answer.text
@@ -154,7 +154,7 @@ def test_a_forwarded_request_is_not_forwarded_again(start: Start) -> None:
     assert (answer.status_code, answer.json()["error_code"]) == (500, 50004)
 
 
-def test_who_stops_in_order_is_followed_at_once(start: Start) -> None:
+def test_a_leader_that_stops_cleanly_is_replaced_at_once(start: Start) -> None:
     leader, other = two(start)
     leader.end()
     assert other.register("a", record(1)).status_code == 200
@@ -162,14 +162,14 @@ def test_who_stops_in_order_is_followed_at_once(start: Start) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_leader_that_was_frozen_writes_no_more(start: Start) -> None:
+def test_a_leader_that_was_frozen_cannot_write(start: Start) -> None:
     leader, other = two(start)
     assert leader.register("a", record(1)).json()["id"] == 1
     leader.process.send_signal(signal.SIGSTOP)
     eventually(lambda: other.is_leader, seconds=60)
     assert other.register("b", record(2)).json()["id"] == 2
     leader.process.send_signal(signal.SIGCONT)
-    # It is either refused by the fence or hands the write on; in no case it gives id 2 again.
+    # It is either refused by the fence or forwards the write; it never returns id 2 again.
     ids = eventually(lambda: leader.register("c", record(3)).json().get("id"), seconds=60)
     assert ids == 3
     assert not leader.is_leader
@@ -197,7 +197,7 @@ def test_a_new_claim_locks_the_last_writer_out(node: Node, settings: RegistrySet
     first.claim()
     first.write([stored(1)])
     second.claim()
-    with pytest.raises(Deposed):
+    with pytest.raises(Fenced):
         first.write([stored(2)])
     second.write([stored(2)])
     assert not first.has_claim
@@ -205,7 +205,7 @@ def test_a_new_claim_locks_the_last_writer_out(node: Node, settings: RegistrySet
         one.close()
 
 
-def test_who_was_locked_out_may_claim_again(node: Node, settings: RegistrySettings) -> None:
+def test_a_fenced_writer_may_claim_again(node: Node, settings: RegistrySettings) -> None:
     first, second = LogWriter(node.address, settings), LogWriter(node.address, settings)
     for one in (first, second, first):
         one.claim()
@@ -215,7 +215,7 @@ def test_who_was_locked_out_may_claim_again(node: Node, settings: RegistrySettin
         one.close()
 
 
-def test_a_record_that_no_broker_takes_is_told_and_does_no_harm(
+def test_a_record_that_no_broker_accepts_is_reported_and_does_no_harm(
     node: Node, settings: RegistrySettings
 ) -> None:
     writer = LogWriter(node.address, settings)

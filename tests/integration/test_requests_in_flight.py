@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.batches import batch
-from tests.clients import Sent, create_topic, numbered, read_values
-from tests.nodes import Node, eventually
-from tests.wire import Connection, encode_request, fetch_fields, produce_fields
+from tests.builders.record_batches import batch
+from tests.clients.librdkafka import Sent, create_topic, numbered, read_values
+from tests.clients.wire import Connection, encode_request, fetch_fields, produce_fields
+from tests.processes.nodes import Node, eventually
 
 VALUES = [b"first", b"second", b"third"]
 BROKER = {
@@ -49,7 +49,7 @@ def close(connection: Connection) -> None:
 def test_records_of_a_client_that_left_are_stored(
     node: Node, topic: str, leave: Callable[[Connection], None]
 ) -> None:
-    """PRD-3: acks=0 means that nobody waits for an answer, not that records may be dropped."""
+    """PRD-3: acks=0 means that no client waits for an answer, not that records may be dropped."""
     with Connection(node.port) as leaving:
         send_behind_a_long_poll(leaving, topic, acks=0)
         leave(leaving)
@@ -58,7 +58,7 @@ def test_records_of_a_client_that_left_are_stored(
 
 
 def test_a_half_closed_client_gets_its_answers(node: Node, topic: str) -> None:
-    """PRD-3: it has said that it sends no more, not that it does not listen."""
+    """PRD-3: it has closed its sending side, and still receives."""
     with Connection(node.port) as half:
         send_behind_a_long_poll(half, topic, acks=1)
         half_close(half)
@@ -70,7 +70,7 @@ def test_a_half_closed_client_gets_its_answers(node: Node, topic: str) -> None:
 
 
 def test_large_batches_that_a_client_leaves_behind_are_stored(node: Node) -> None:
-    """PRD-3: to compress them anew takes a while, in which the client closes."""
+    """PRD-3: recompression takes a while, in which the client closes."""
     topic = create_topic(node, compression_type="gzip")
     records = batch(*numbered(1_200))
     frame = framed("produce", 9, **produce_fields(topic, records, acks=0))

@@ -1,4 +1,4 @@
-"""Who gets into a REST proxy, by which way, and what browsers may do."""
+"""Access to a REST proxy: authentication, authorization, and cross-origin requests."""
 
 import json
 import socket
@@ -12,8 +12,8 @@ import pytest
 import trustme
 
 from headrace.http.users import PasswordHash
-from tests.nodes import Node
-from tests.rest_proxies import proxy
+from tests.processes.nodes import Node
+from tests.processes.rest_proxies import proxy
 
 TOKEN = "a-token-of-some-length"
 
@@ -38,7 +38,7 @@ def files(tmp_path: Path, authority: trustme.CA) -> Path:
     return tmp_path
 
 
-def test_users_get_in_by_password_and_others_learn_how(node: Node, files: Path) -> None:
+def test_users_log_in_by_password_and_others_are_challenged(node: Node, files: Path) -> None:
     options = ["--user-file", str(files / "users")]
     with proxy(node.address, files / "proxy.log", options) as found:
         url = f"{found.url}/topics"
@@ -72,7 +72,7 @@ def test_the_line_of_a_user_is_made_by_a_program(node: Node, files: Path) -> Non
         assert httpx2.get(f"{found.url}/brokers", auth=("bob", "pw")).status_code == 200
 
 
-def test_a_client_certificate_lets_in_and_none_keeps_out(node: Node, files: Path) -> None:
+def test_clients_need_a_certificate(node: Node, files: Path) -> None:
     options = ["--tls-certificate", str(files / "server.pem")]
     options += ["--tls-client-ca", str(files / "ca.pem")]
     with proxy(node.address, files / "proxy.log", options) as found:
@@ -83,7 +83,7 @@ def test_a_client_certificate_lets_in_and_none_keeps_out(node: Node, files: Path
             unknown.get(f"{found.url}/topics")
 
 
-def test_who_comes_without_a_certificate_may_have_a_password(node: Node, files: Path) -> None:
+def test_a_client_without_a_certificate_may_use_a_password(node: Node, files: Path) -> None:
     options = ["--tls-certificate", str(files / "server.pem")]
     options += ["--tls-client-ca", str(files / "ca.pem")]
     options += ["--tls-client-certificates", "requested", "--user-file", str(files / "users")]
@@ -103,7 +103,7 @@ def test_curl_speaks_tls_with_the_proxy(node: Node, files: Path) -> None:
         assert json.loads(answer.stdout)["brokers"]
 
 
-def test_an_instance_belongs_to_who_made_it(node: Node, files: Path) -> None:
+def test_an_instance_belongs_to_its_creator(node: Node, files: Path) -> None:
     (files / "users").write_text(
         "".join(f"{name}:{PasswordHash.of('pw')}\n" for name in ("ada", "bob"))
     )
@@ -125,7 +125,7 @@ def test_holders_of_tokens_are_not_one_another(node: Node, files: Path) -> None:
         assert httpx2.delete(made["base_uri"], headers=ada).status_code == 204
 
 
-def test_a_foreign_page_cannot_write_and_who_has_no_page_can(node: Node, files: Path) -> None:
+def test_requests_with_a_foreign_origin_cannot_write(node: Node, files: Path) -> None:
     with proxy(node.address, files / "proxy.log") as found:
         url = f"{found.url}/consumers/g"
         foreign = httpx2.post(url, content="{}", headers={"Origin": "https://b.example"})
@@ -134,7 +134,7 @@ def test_a_foreign_page_cannot_write_and_who_has_no_page_can(node: Node, files: 
         assert httpx2.post(url, content="{}").status_code == 200
 
 
-def test_who_says_too_much_or_nothing_before_login_is_let_go(node: Node, files: Path) -> None:
+def test_silent_or_oversized_clients_are_disconnected_before_login(node: Node, files: Path) -> None:
     options = ["--user-file", str(files / "users")]
     with proxy(node.address, files / "proxy.log", options) as found, ExitStack() as opened:
         address = (str(httpx2.URL(found.url).host), int(httpx2.URL(found.url).port or 0))
@@ -151,7 +151,7 @@ def test_who_says_too_much_or_nothing_before_login_is_let_go(node: Node, files: 
 
 
 def read_all(connection: socket.socket) -> bytes:
-    """All that the server says until it closes."""
+    """All bytes that the server sends until it closes."""
     return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
@@ -171,16 +171,16 @@ def test_pages_of_other_sites_may_ask_only_if_listed(node: Node, files: Path) ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--set", "no.such=1"], "no property 'no.such'"),
+        (["--set", "no.such=1"], "unknown property 'no.such'"),
         (["--set", "consumer.instances.max=many"], "consumer.instances.max"),
         (["--set", "client.identity=everyone"], "proxy, basic, file"),
-        (["--set", "access.control.allow.origin=a.example"], "no origin"),
-        (["--registry", "nonsense"], "address of a registry"),
+        (["--set", "access.control.allow.origin=a.example"], "invalid origin"),
+        (["--registry", "nonsense"], "registry's address"),
         (["--tls-client-ca", "{ca}"], "--tls-certificate"),
         (["--tls-certificate", "{ca}"], "cannot be used"),
     ],
 )
-def test_a_proxy_that_is_set_up_wrong_says_so_and_ends(
+def test_a_misconfigured_proxy_reports_the_reason_and_ends(
     node: Node, files: Path, options: list[str], words: str
 ) -> None:
     given = [one.format(ca=files / "ca.pem") for one in options]

@@ -1,13 +1,20 @@
-"""What Kafka's own tools can do, by the REST proxy's version 3."""
+"""The tasks of Kafka's own tools, by the REST proxy's version 3."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.clients import create_topic, produce, producer, unique_name, values, watermarks
-from tests.nodes import Flavour, Node, eventually
-from tests.rest_clients import Served, serving
+from tests.clients.librdkafka import (
+    create_topic,
+    produce,
+    producer,
+    unique_name,
+    values,
+    watermarks,
+)
+from tests.clients.rest import Served, serving
+from tests.processes.nodes import Flavour, Node, eventually
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def test_records_that_cannot_be_deleted_are_refused(
     assert served.post(f"/topics/{topic}/records:delete", body, status)["error_code"] == code
 
 
-def test_leaders_are_elected_where_that_is_needed(served: Served, topic: str) -> None:
+def test_leaders_are_elected_where_needed(served: Served, topic: str) -> None:
     """RST-7(c)"""
     partitions = [
         {"topic_name": topic, "partition_id": 0},
@@ -68,7 +75,7 @@ def test_leaders_are_elected_where_that_is_needed(served: Served, topic: str) ->
     assert served.post("/leader-elections", {"election_type": "FREE"}, 422)["error_code"] == 422
 
 
-def test_partitions_are_moved_or_the_broker_is_said_not_to_do_it(
+def test_partitions_are_moved_if_the_broker_supports_it(
     served: Served, topic: str, flavour: Flavour
 ) -> None:
     place = f"/topics/{topic}/partitions/0/reassignment"
@@ -87,7 +94,7 @@ def test_partitions_are_moved_or_the_broker_is_said_not_to_do_it(
     assert served.ask("DELETE", place, None, 404)["error_code"] == 404  # It has arrived.
 
 
-def test_quotas_are_set_shown_and_taken_away_or_the_broker_is_said_to_have_none(
+def test_quotas_are_set_shown_and_removed_if_the_broker_supports_them(
     served: Served, flavour: Flavour
 ) -> None:
     name = unique_name("user")
@@ -107,7 +114,7 @@ def test_quotas_are_set_shown_and_taken_away_or_the_broker_is_said_to_have_none(
     assert served.post("/client-quotas:alter", wrong, 400)["error_code"] == 40002
 
 
-def test_a_transaction_is_seen_and_ended(served: Served, node: Node) -> None:
+def test_a_transaction_is_listed_and_aborted(served: Served, node: Node) -> None:
     """RST-7(c)"""
     topic, name = create_topic(node), unique_name("tx")
     client = producer(node, transactional_id=name)
@@ -128,16 +135,16 @@ def test_a_transaction_is_seen_and_ended(served: Served, node: Node) -> None:
 
 
 def _open_transactions(served: Served, topic: str) -> list[int]:
-    """Where transactions begin that the topic's producers have open."""
+    """Start offsets of the transactions that the topic's producers have open."""
     found = served.get(f"/topics/{topic}/partitions/0/producers")["data"]
     starts = [one["transaction_start_offset"] for one in found]
     return [start for start in starts if start is not None]
 
 
-def test_transactions_that_are_not_there_are_told_so(served: Served, topic: str) -> None:
+def test_missing_transactions_are_reported(served: Served, topic: str) -> None:
     assert served.get("/transactions/nobody", 404)["error_code"] == 404
     assert served.ask("POST", "/transactions/nobody:terminate", None, 404)["error_code"] == 404
-    assert "no state" in served.get("/transactions?state=Dreaming", 400)["message"]
+    assert "unknown state" in served.get("/transactions?state=Dreaming", 400)["message"]
     abort = f"/topics/{topic}/partitions/0/transactions:abort"
     assert "no open transaction" in served.post(abort, {"start_offset": 5}, 400)["message"]
     missing = f"/topics/{topic}/partitions/4/producers"
@@ -174,7 +181,7 @@ def _retention(served: Served, topic: str) -> str:
     return str(served.get(f"/topics/{topic}/configs/retention.ms")["value"])
 
 
-def test_what_a_group_has_committed_is_forgotten(served: Served, node: Node) -> None:
+def test_committed_offsets_of_a_group_are_altered_and_deleted(served: Served, node: Node) -> None:
     topic = create_topic(node, partitions=2)
     group = f"/consumer-groups/team%2F{unique_name('group')}"  # A slash is a letter of a name.
     places = [{"topic_name": topic, "partition_id": number} for number in (0, 1)]

@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.nodes import eventually, free_port
+from tests.processes.nodes import eventually, free_port
 
 AVRO_V2 = "application/vnd.kafka.avro.v2+json"
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_one_command_starts_a_node_a_registry_and_a_proxy_that_know_each_other(
+def test_one_command_starts_a_connected_node_registry_and_proxy(
     tmp_path: Path,
 ) -> None:
     """RST-7"""

@@ -9,8 +9,8 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from tests.nodes import Node
-from tests.rest_proxies import Proxy, proxy
+from tests.processes.nodes import Node
+from tests.processes.rest_proxies import Proxy, proxy
 
 EXAMPLES = int(os.environ.get("HEADRACE_REST_EXAMPLES", "4"))
 NOT_NOW = 503
@@ -35,7 +35,7 @@ def fuzzed(
 
 
 @pytest.mark.timeout(45 * EXAMPLES)
-def test_no_request_that_the_description_allows_finds_a_fault(
+def test_no_request_that_the_description_allows_is_a_server_error(
     fuzzed: tuple[Proxy, str], node: Node, topic: str
 ) -> None:
     """RST-7"""
@@ -50,7 +50,7 @@ def test_no_request_that_the_description_allows_finds_a_fault(
 
 
 def faults_of(operation: Any, url: str, known: dict[str, str]) -> list[str]:
-    """What an operation answered with a status of its own fault."""
+    """Answers of an operation with a server error, but for "not available"."""
     faults: list[str] = []
 
     @settings(
@@ -61,7 +61,7 @@ def faults_of(operation: Any, url: str, known: dict[str, str]) -> list[str]:
     )
     @given(case=operation.as_strategy())
     def ask(case: Any) -> None:
-        # Half of the paths name what is there, so that more than "not found" is tried.
+        # Half of the paths name existing objects, so that more than "not found" is tried.
         if len(str(case.path_parameters)) % 2:
             case.path_parameters.update(
                 {name: value for name, value in known.items() if name in case.path_parameters}
@@ -100,7 +100,7 @@ HOSTILE: list[tuple[str, str, dict[str, str], bytes]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "headers", "body"), HOSTILE)
-def test_hostile_requests_are_refused_and_hurt_nobody(
+def test_hostile_requests_are_refused_and_harm_no_other_client(
     fuzzed: tuple[Proxy, str],
     topic: str,
     method: str,

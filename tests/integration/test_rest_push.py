@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from headrace.http.users import PasswordHash
-from tests.clients import (
+from tests.clients.librdkafka import (
     Sent,
     admin,
     consumer,
@@ -28,8 +28,8 @@ from tests.clients import (
     unique_name,
     values,
 )
-from tests.nodes import Node, eventually
-from tests.rest_proxies import Proxy, proxy, registry
+from tests.processes.nodes import Node, eventually
+from tests.processes.rest_proxies import Proxy, proxy, registry
 
 SECONDS_MAX = 30
 OPTIONS = (
@@ -143,7 +143,7 @@ def committed(node: Node, group: str, topic: str) -> int:
         return int(found.offset)
 
 
-def test_a_listener_gets_what_is_written_from_now_on(running: Proxy, node: Node) -> None:
+def test_a_listener_gets_records_written_from_now_on(running: Proxy, node: Node) -> None:
     """RST-6"""
     topic = create_topic(node)
     produce(node, topic, values("before"))
@@ -176,7 +176,7 @@ def test_the_last_event_id_resumes_in_all_partitions(running: Proxy, node: Node)
     assert sorted(places) == [(p, o) for p in range(3) for o in range(3)]
 
 
-def test_offsets_and_partitions_say_where_to_begin(running: Proxy, node: Node) -> None:
+def test_a_stream_begins_at_the_given_offsets_and_partitions(running: Proxy, node: Node) -> None:
     topic = create_topic(node, partitions=2)
     produce(node, topic, values("a", "b", "c"), partition=0)
     produce(node, topic, values("d", "e", "f"), partition=1)
@@ -184,7 +184,7 @@ def test_offsets_and_partitions_say_where_to_begin(running: Proxy, node: Node) -
         assert events.values(2) == ["e", "f"]
 
 
-def test_a_time_says_where_to_begin(running: Proxy, node: Node) -> None:
+def test_a_stream_begins_at_the_given_time(running: Proxy, node: Node) -> None:
     topic = create_topic(node, retention_ms=-1)
     sent = [Sent(text, timestamp=stamp) for text, stamp in ((b"old", 1_000), (b"new", 5_000))]
     produce(node, topic, sent)
@@ -195,7 +195,7 @@ def test_a_time_says_where_to_begin(running: Proxy, node: Node) -> None:
         assert events.values(1) == ["newest"]
 
 
-def test_who_was_behind_goes_over_to_the_tail_without_a_gap(running: Proxy, node: Node) -> None:
+def test_a_client_that_was_behind_joins_the_tail_without_a_gap(running: Proxy, node: Node) -> None:
     topic = create_topic(node)
     produce(node, topic, values(*map(str, range(50))))
     with (
@@ -209,7 +209,7 @@ def test_who_was_behind_goes_over_to_the_tail_without_a_gap(running: Proxy, node
         assert ahead.values(50) == list(map(str, range(50, 100)))
 
 
-def test_a_filter_lets_through_what_it_is_true_for(running: Proxy, node: Node) -> None:
+def test_a_filter_passes_only_matching_records(running: Proxy, node: Node) -> None:
     topic = create_topic(node)
     wanted = 'value.n > 2 && headers.region == "eu" && key.startsWith("a")'
     with listening(running, topic, format="json", filter=wanted, key_format="string") as events:
@@ -230,9 +230,7 @@ def test_a_filter_lets_through_what_it_is_true_for(running: Proxy, node: Node) -
         assert [one["data"]["key"] for one in events.records(2)] == ["a3", "a7"]
 
 
-def test_the_position_moves_on_where_a_filter_lets_nothing_through(
-    running: Proxy, node: Node
-) -> None:
+def test_the_position_advances_past_filtered_records(running: Proxy, node: Node) -> None:
     topic = create_topic(node)
     with listening(running, topic, filter='value == "x"') as events:
         produce(node, topic, values("a", "b"))
@@ -240,7 +238,9 @@ def test_the_position_moves_on_where_a_filter_lets_nothing_through(
     assert event == {"id": "0:2"}
 
 
-def test_a_record_that_is_no_json_is_told_and_holds_up_no_other(running: Proxy, node: Node) -> None:
+def test_a_record_without_json_is_reported_and_does_not_block_others(
+    running: Proxy, node: Node
+) -> None:
     topic = create_topic(node)
     with listening(running, topic, format="json") as events:
         produce(node, topic, [Sent(b"{"), Sent(b"1")])
@@ -261,12 +261,12 @@ def test_a_record_that_is_no_json_is_told_and_holds_up_no_other(running: Proxy, 
         ("offsets=1", 400, "PARTITION:OFFSET"),
         ("offsets=7:1", 404, "Partition not found."),
         ("partitions=7", 404, "Partition not found."),
-        ("group=g&offsets=0:1", 400, "leave out offsets"),
-        ("group=g&ack=client", 400, "needs a WebSocket"),
+        ("group=g&offsets=0:1", 400, "not allowed with a group"),
+        ("group=g&ack=client", 400, "requires a WebSocket"),
         ("format=avro", 422, "--registry URL"),
     ],
 )
-def test_what_is_wrong_is_told_before_the_stream_begins(
+def test_invalid_parameters_are_reported_before_the_stream_begins(
     running: Proxy, node: Node, topic: str, query: str, status: int, words: str
 ) -> None:
     parameters = dict(part.split("=", 1) for part in query.split("&"))
@@ -293,7 +293,7 @@ def test_curl_shows_events_as_they_come(running: Proxy, node: Node) -> None:
     assert json.loads(lines[3].removeprefix(b"data: "))["value"] == "one"
 
 
-def test_a_group_goes_on_from_what_was_delivered(running: Proxy, node: Node) -> None:
+def test_a_group_continues_after_the_delivered_records(running: Proxy, node: Node) -> None:
     topic, group = create_topic(node), unique_name("group")
     produce(node, topic, values("a", "b", "c"))
     with listening(running, topic, group=group, **{"from": "earliest"}) as events:
@@ -305,7 +305,7 @@ def test_a_group_goes_on_from_what_was_delivered(running: Proxy, node: Node) -> 
 
 
 def owners(node: Node, group: str) -> int:
-    """How many members of a group have a partition."""
+    """The number of a group's members that have a partition."""
     client = admin(node)
     (described,) = client.describe_consumer_groups([group]).values()
     members = described.result(SECONDS_MAX).members
@@ -333,7 +333,7 @@ def test_a_socket_gets_records_as_messages(running: Proxy, node: Node) -> None:
         assert [one["value"] for one in received(socket, 1)] == ["c"]
 
 
-def test_only_what_was_acknowledged_is_committed(running: Proxy, node: Node) -> None:
+def test_only_acknowledged_records_are_committed(running: Proxy, node: Node) -> None:
     """RST-6"""
     topic, group = create_topic(node), unique_name("group")
     produce(node, topic, values("a", "b", "c"))
@@ -361,8 +361,8 @@ def test_nothing_more_is_sent_while_too_much_is_unacknowledged(running: Proxy, n
     [
         ('{"type":"ack","partition":0,"offset":99}', "was not sent"),
         ('{"type":"ack","partition":5,"offset":0}', "was not sent"),
-        ("hello", "no acknowledgement"),
-        ('{"type":"ack"}', "no acknowledgement"),
+        ("hello", "not an acknowledgement"),
+        ('{"type":"ack"}', "not an acknowledgement"),
     ],
 )
 def test_a_wrong_acknowledgement_ends_the_stream_with_a_reason(
@@ -378,7 +378,7 @@ def test_a_wrong_acknowledgement_ends_the_stream_with_a_reason(
     assert (last["type"], words in last["message"]) == ("end", True), last
 
 
-def test_a_client_that_never_acknowledges_is_told_why_it_is_dropped(
+def test_a_client_that_never_acknowledges_is_dropped_with_the_reason(
     running: Proxy, node: Node
 ) -> None:
     topic = create_topic(node)
@@ -404,7 +404,7 @@ def test_pages_of_other_sites_open_no_socket(running: Proxy, node: Node, topic: 
     assert refused.value.response.status_code == 403
 
 
-def test_streams_and_sockets_want_to_know_who_asks(node: Node, tmp_path: Path) -> None:
+def test_streams_and_sockets_require_credentials(node: Node, tmp_path: Path) -> None:
     topic = create_topic(node)
     produce(node, topic, values("a"))
     users, tokens = tmp_path / "users", tmp_path / "tokens"
@@ -436,7 +436,7 @@ def test_a_client_that_does_not_read_is_dropped_and_others_are_not(
         for _ in range(8):
             produce(node, topic, values(*[big] * 50))
             assert events.values(50) == [big] * 50
-        eventually(lambda: "is dropped: the client has read nothing" in running.log.read_text())
+        eventually(lambda: "the client has read nothing" in running.log.read_text())
         deaf.settimeout(SECONDS_MAX)
         assert ends(deaf)
 
@@ -452,7 +452,7 @@ def silent(running: Proxy, topic: str) -> Iterator[socket.socket]:
         yield found
 
 
-def test_who_was_overtaken_reads_on_without_a_gap(running: Proxy, node: Node) -> None:
+def test_a_client_that_the_ring_overtook_reads_on_without_a_gap(running: Proxy, node: Node) -> None:
     """RST-6: the shared ring holds but a few of these records, so this client needs its own."""
     topic, count = create_topic(node), 300
     with silent(running, topic) as slow:
@@ -496,7 +496,7 @@ def resident_bytes(running: Proxy) -> int:
 
 
 def ends(deaf: socket.socket) -> bool:
-    """Whether a connection comes to its end, orderly or not."""
+    """Return whether a connection ends, orderly or by a reset."""
     try:
         while deaf.recv(1 << 20):
             pass
@@ -505,7 +505,7 @@ def ends(deaf: socket.socket) -> bool:
     return True
 
 
-def test_clients_are_told_when_the_proxy_stops(node: Node, tmp_path: Path) -> None:
+def test_clients_receive_an_event_when_the_proxy_stops(node: Node, tmp_path: Path) -> None:
     topic = create_topic(node)
     with (
         proxy(node.address, tmp_path / "proxy.log") as found,
@@ -520,8 +520,8 @@ def test_clients_are_told_when_the_proxy_stops(node: Node, tmp_path: Path) -> No
     assert (event["event"], event["data"]["error_code"]) == ("end", 50302)
 
 
-def test_a_client_may_take_its_time_with_each_record(running: Proxy, node: Node) -> None:
-    """The group goes on with a member that waits for acknowledgements, and has its commits."""
+def test_a_client_may_process_each_record_slowly(running: Proxy, node: Node) -> None:
+    """A member that waits for acknowledgements stays in the group, and its commits count."""
     topic, group = create_topic(node), unique_name("group")
     produce(node, topic, values(*map(str, range(12))))
     with connected(running, topic, group=group, ack="client", **{"from": "earliest"}) as socket:
@@ -560,7 +560,7 @@ def test_a_stream_lasts_as_long_as_it_may(node: Node, tmp_path: Path, topic: str
     assert (last["type"], last["error_code"]) == ("end", 50303)
 
 
-def test_what_was_not_acknowledged_comes_again_after_the_proxy_is_killed(
+def test_unacknowledged_records_come_again_after_the_proxy_is_killed(
     node: Node, tmp_path: Path
 ) -> None:
     """RST-6"""

@@ -11,9 +11,9 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.clients import create_topic, read, unique_name
-from tests.nodes import Node, eventually
-from tests.rest_proxies import JSON_V2, V2, proxy, registry
+from tests.clients.librdkafka import create_topic, read, unique_name
+from tests.processes.nodes import Node, eventually
+from tests.processes.rest_proxies import JSON_V2, V2, proxy, registry
 
 AVRO_V2 = "application/vnd.kafka.avro.v2+json"
 JSON_SCHEMA_V2 = "application/vnd.kafka.jsonschema.v2+json"
@@ -92,7 +92,7 @@ def test_a_value_that_does_not_fit_its_schema_is_named_by_record(
 
 
 @pytest.mark.parametrize(("_", "format", "schema", "value", "unfit"), SCHEMAS, ids=IDS)
-def test_version_3_knows_schemas_by_text_id_version_and_subject(
+def test_version_3_finds_schemas_by_text_id_version_and_subject(
     served: Served, node: Node, _: str, format: str, schema: str, value: Any, unfit: Any
 ) -> None:
     topic = create_topic(node)
@@ -116,7 +116,7 @@ def test_version_3_knows_schemas_by_text_id_version_and_subject(
     assert len({one.value() for one in read(node, topic)}) == 1
 
 
-def test_confluents_deserializer_reads_what_the_proxy_wrote(served: Served, node: Node) -> None:
+def test_confluents_deserializer_reads_records_of_the_proxy(served: Served, node: Node) -> None:
     topic = create_topic(node)
     body = {
         "value_schema": AVRO,
@@ -131,7 +131,7 @@ def test_confluents_deserializer_reads_what_the_proxy_wrote(served: Served, node
     assert AvroDeserializer(served.schemas)(found.key(), keys) == "k"
 
 
-def test_confluents_json_deserializer_reads_what_the_proxy_wrote(
+def test_confluents_json_deserializer_reads_records_of_the_proxy(
     served: Served, node: Node
 ) -> None:
     topic = create_topic(node)
@@ -143,8 +143,8 @@ def test_confluents_json_deserializer_reads_what_the_proxy_wrote(
     assert read_value(found.value(), context) == {"id": 7}
 
 
-def test_the_proxy_shows_what_confluents_serializer_wrote(served: Served, node: Node) -> None:
-    from tests.clients import Sent, produce
+def test_the_proxy_shows_records_of_confluents_serializer(served: Served, node: Node) -> None:
+    from tests.clients.librdkafka import Sent, produce
 
     topic = create_topic(node)
     context = SerializationContext(topic, MessageField.VALUE)
@@ -166,7 +166,7 @@ def test_the_proxy_shows_what_confluents_serializer_wrote(served: Served, node: 
         ({"value_schema": '{"type":"nonsense"}', "records": [{"value": 1}]}, 42205, "nonsense"),
     ],
 )
-def test_what_is_wrong_with_schemas_has_the_originals_codes(
+def test_errors_of_schemas_have_the_originals_codes(
     served: Served, topic: str, body: Any, code: int, words: str
 ) -> None:
     answer = post(served, f"/topics/{topic}", body, AVRO_V2)

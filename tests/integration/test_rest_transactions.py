@@ -1,4 +1,4 @@
-"""Records for several topics in one request, each for itself or all or none of them."""
+"""Records for several topics in one request: independently, or all or none of them."""
 
 import asyncio
 import threading
@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from headrace.client.loop_producer import OutgoingRecord
-from headrace.http.errors import AskerGone
+from headrace.http.errors import ClientDisconnected
 from headrace.rest.transactional import TopicRecord, TransactionPool
-from tests.clients import consumer, create_topic, read_values, unique_name
-from tests.nodes import Node, eventually
-from tests.rest_proxies import Proxy, proxy
+from tests.clients.librdkafka import consumer, create_topic, read_values, unique_name
+from tests.processes.nodes import Node, eventually
+from tests.processes.rest_proxies import Proxy, proxy
 
 SECONDS_MAX = 30
 COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
@@ -110,7 +110,7 @@ def test_a_record_that_cannot_be_written_takes_all_others_back(records: str, nod
         ({"topic": "x", "topic_name": 5}, 422, "topic_name"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_is_sent(
+def test_invalid_records_are_found_before_anything_is_sent(
     records: str, node: Node, wrong: dict[str, Any], status: int, words: str
 ) -> None:
     topic = create_topic(node)
@@ -146,11 +146,11 @@ def test_offsets_of_a_topic_that_is_not_there_are_refused_by_name(records: str, 
     offsets = {"consumer_group_id": unique_name("group"), "offsets": reached}
     answer = post(f"{records}:transaction", record(topic, 1), consumer_offsets=offsets)
     assert (answer.status_code, answer.json()["error_code"]) == (404, 40403), answer.text
-    assert f"there is no topic '{missing}'" in answer.json()["message"]
+    assert f"topic '{missing}' does not exist" in answer.json()["message"]
     assert read_values(node, topic) == []
 
 
-async def test_what_nobody_waits_for_any_more_is_not_committed(node: Node) -> None:
+async def test_an_abandoned_transaction_is_not_committed(node: Node) -> None:
     topic = create_topic(node)
     properties = {"bootstrap.servers": node.address}
     pool = TransactionPool(properties, properties, instance="", size=1, timeout_s=SECONDS_MAX)
@@ -162,7 +162,7 @@ async def test_what_nobody_waits_for_any_more_is_not_committed(node: Node) -> No
         await asyncio.Event().wait()
 
     try:
-        with pytest.raises(AskerGone):
+        with pytest.raises(ClientDisconnected):
             await pool.run([one], None, gone_at_once)
         await pool.run([TopicRecord(topic, OutgoingRecord(b"2"))], None, stays)
     finally:
@@ -183,7 +183,7 @@ def test_more_transactions_than_producers_wait_for_their_turn(records: str, node
 def test_a_transaction_of_a_killed_proxy_is_whole_or_not_there(
     node: Node, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """What was acknowledged is there; of the rest each transaction is in both topics or none."""
+    """Acknowledged transactions are kept; each other one is in both topics or in none."""
     one, other = create_topic(node), create_topic(node)
     logs = tmp_path_factory.mktemp("killed")
     acknowledged: list[int] = []

@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.clients import create_topic, read, read_values, unique_name
+from tests.clients.librdkafka import create_topic, read, read_values, unique_name
 from tests.integration.conftest import StartNode
-from tests.nodes import Node, eventually
-from tests.rest_proxies import BINARY_V2, JSON_V2, V2, Proxy, proxy
+from tests.processes.nodes import Node, eventually
+from tests.processes.rest_proxies import BINARY_V2, JSON_V2, V2, Proxy, proxy
 
 Client = httpx2.Client
 
@@ -78,7 +78,9 @@ class Instance:
         return values
 
 
-def test_json_records_arrive_compact_and_their_offsets_are_told(client: Client, node: Node) -> None:
+def test_json_records_arrive_compact_and_their_offsets_are_returned(
+    client: Client, node: Node
+) -> None:
     """RST-2, RST-4"""
     topic = create_topic(node)
     body = b'{"records": [{"key": "a", "value": {"n": 1.50, "t": "x y"}}, {"value": null}]}'
@@ -147,7 +149,7 @@ def test_one_record_for_a_missing_partition_fails_alone(client: Client, node: No
 @pytest.mark.parametrize(
     ("path", "type", "body", "status", "code", "words"),
     [
-        ("", JSON_V2, '{"records":[{"value":1}', 400, 400, "no JSON"),
+        ("", JSON_V2, '{"records":[{"value":1}', 400, 400, "not valid JSON"),
         ("", JSON_V2, '{"records":[]}', 422, 422, "length"),
         ("", JSON_V2, '{"records":[{"valve":1}]}', 422, 422, "`valve`"),
         ("", JSON_V2, "{}", 422, 422, "`records`"),
@@ -159,7 +161,7 @@ def test_one_record_for_a_missing_partition_fails_alone(client: Client, node: No
         ("?client.id=x", JSON_V2, '{"records":[{"value":1}]}', 400, 400, "compression.type"),
     ],
 )
-def test_bad_produce_requests_say_what_is_wrong_and_where(
+def test_invalid_produce_requests_are_refused_with_reason_and_place(
     client: Client,
     topic: str,
     path: str,
@@ -188,7 +190,7 @@ def test_a_request_with_too_many_records_is_refused_whole(client: Client, topic:
     assert (answer.status_code, answer.json()["message"].split(":")[0]) == (413, refused)
 
 
-def test_a_record_that_the_broker_finds_too_large_is_told_by_record(
+def test_a_record_too_large_for_the_broker_has_an_error_of_its_own(
     client: Client, topic: str
 ) -> None:
     answer = produce(client, topic, 1, "x" * 3_000_000)
@@ -231,7 +233,7 @@ def test_topics_partitions_and_brokers_are_shown(client: Client, node: Node) -> 
         ("/nowhere", 404),
     ],
 )
-def test_what_is_not_there_is_told_by_code(
+def test_missing_resources_have_error_codes(
     client: Client, topic: str, path: str, code: int
 ) -> None:
     answer = client.get(path.format(topic=topic))
@@ -258,7 +260,7 @@ def test_an_instance_reads_commits_and_reads_on_after_it(client: Client, topic: 
     assert second.read(2) == ["b", "c"]
 
 
-def test_what_was_read_is_committed_by_a_commit_without_a_body(client: Client, topic: str) -> None:
+def test_a_commit_without_a_body_commits_all_records_read(client: Client, topic: str) -> None:
     produce(client, topic, 1, 2)
     group = unique_name("group")
     first = Instance(client, group, **{"auto.commit.enable": False})
@@ -272,7 +274,7 @@ def test_what_was_read_is_committed_by_a_commit_without_a_body(client: Client, t
     assert second.read(1) == [3]
 
 
-def test_deleting_an_instance_commits_what_it_read_by_itself(client: Client, topic: str) -> None:
+def test_deleting_an_instance_commits_the_records_it_read(client: Client, topic: str) -> None:
     produce(client, topic, 1, 2)
     group = unique_name("group")
     first = Instance(client, group)
@@ -285,7 +287,7 @@ def test_deleting_an_instance_commits_what_it_read_by_itself(client: Client, top
     assert second.read(1) == [3]
 
 
-def test_assigned_partitions_are_read_from_where_one_likes(client: Client, topic: str) -> None:
+def test_assigned_partitions_are_read_from_any_offset(client: Client, topic: str) -> None:
     """RST-3"""
     produce(client, topic, *range(5))
     instance = Instance(client)
@@ -362,8 +364,10 @@ def test_a_record_that_is_no_json_is_named_and_can_be_passed(client: Client, top
         expect=lambda answer: answer.status_code != 200,
     )
     assert failed.json()["error_code"] == 40801
-    assert f"{topic}-0 at offset 1" in failed.json()["message"]
-    instance.post("/positions", {"offsets": [{"topic": topic, "partition": 0, "offset": 2}]})
+    message = failed.json()["message"]
+    assert f"{topic}-0 at offset 1" in message
+    advised = message.partition("to skip the record, POST ")[2].partition(" to the instance's")[0]
+    instance.post("/positions", json.loads(advised))
     assert instance.read(1) == ["after"]
 
 
@@ -372,7 +376,7 @@ def test_a_record_that_is_no_json_is_named_and_can_be_passed(client: Client, top
     [
         ({"format": "xml"}, 422, 422, "Invalid format type. 'xml' is none of binary, json, avro"),
         ({"auto.offset.reset": "middle"}, 422, 42204, "earliest"),
-        ({"bootstrap.servers": "elsewhere:9092"}, 422, 42204, "these may"),
+        ({"bootstrap.servers": "elsewhere:9092"}, 422, 42204, "allowed are"),
         ({"ssl.key.location": "/etc/passwd"}, 422, 42204, "isolation.level"),
         ({"fetch.min.bytes": -5}, 422, 40001, "fetch.min.bytes"),
         ({"isolation.level": "perfect"}, 422, 42204, "isolation.level"),
@@ -388,7 +392,7 @@ def test_instances_take_safe_settings_only(
     assert words in answer.json()["message"]
 
 
-def test_a_name_can_be_taken_once(client: Client) -> None:
+def test_a_name_of_an_instance_is_unique(client: Client) -> None:
     group = unique_name("group")
     given = {"name": "mine", "format": "binary"}
     assert post(client, f"/consumers/{group}", given).json()["instance_id"] == "mine"
@@ -396,7 +400,9 @@ def test_a_name_can_be_taken_once(client: Client) -> None:
     assert (again.status_code, again.json()["error_code"]) == (409, 40902)
 
 
-def test_what_an_instance_cannot_do_now_is_a_conflict(client: Client, topic: str) -> None:
+def test_requests_that_an_instance_cannot_serve_now_are_conflicts(
+    client: Client, topic: str
+) -> None:
     instance = Instance(client)
     there = {"offsets": [{"topic": topic, "partition": 0, "offset": 0}]}
     unassigned = instance.post("/positions", there)
@@ -412,7 +418,7 @@ def test_an_instance_reads_its_own_form_only(client: Client) -> None:
     assert (answer.status_code, answer.json()["error_code"]) == (406, 40601)
 
 
-def test_another_proxy_does_not_know_an_instance_and_shares_its_group(
+def test_another_proxy_lacks_an_instance_and_shares_its_group(
     client: Client, node: Node, tmp_path: Path
 ) -> None:
     """RST-5"""
@@ -446,9 +452,7 @@ def shares_of(instance: Instance) -> int:
     return len(instance.get("/assignments").json()["partitions"])
 
 
-def test_an_instance_that_nobody_uses_expires_and_the_number_is_bounded(
-    node: Node, tmp_path: Path
-) -> None:
+def test_unused_instances_expire_and_their_number_is_bounded(node: Node, tmp_path: Path) -> None:
     """RST-3"""
     options = ["--set", "consumer.instance.timeout.ms=300", "--set", "consumer.instances.max=1"]
     with (
@@ -463,7 +467,9 @@ def test_an_instance_that_nobody_uses_expires_and_the_number_is_bounded(
         assert instance.get("/subscription").json()["error_code"] == 40403
 
 
-def test_a_topic_that_nobody_makes_is_not_found(start_node: StartNode, tmp_path: Path) -> None:
+def test_a_topic_that_is_not_created_automatically_is_not_found(
+    start_node: StartNode, tmp_path: Path
+) -> None:
     node = start_node(auto_create_topics_enable=False)
     with (
         proxy(node.address, tmp_path / "proxy.log") as found,
@@ -477,7 +483,7 @@ def test_a_topic_that_nobody_makes_is_not_found(start_node: StartNode, tmp_path:
         assert post(client, path, record, "application/json").json()["error_code"] == 40401
 
 
-def test_a_broker_that_is_away_is_told_in_time(start_node: StartNode, tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_reported_in_time(start_node: StartNode, tmp_path: Path) -> None:
     node = start_node()
     options = ["--set", "client.timeout.ms=1500"]
     with (
@@ -493,7 +499,7 @@ def test_a_broker_that_is_away_is_told_in_time(start_node: StartNode, tmp_path: 
         eventually(lambda: produce(client, "things", 3).json()["offsets"][0]["offset"] is not None)
 
 
-def test_what_was_acknowledged_is_there_once_after_a_crash_of_the_broker(
+def test_acknowledged_records_are_stored_once_after_a_crash_of_the_broker(
     start_node: StartNode, tmp_path: Path
 ) -> None:
     """RST-2"""

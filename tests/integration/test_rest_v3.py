@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.clients import create_topic, read, read_values, topic_configs, unique_name
-from tests.nodes import Node, eventually
-from tests.rest_clients import Served, metric, serving
-from tests.rest_proxies import V2, proxy
+from tests.clients.librdkafka import create_topic, read, read_values, topic_configs, unique_name
+from tests.clients.rest import Served, metric, serving
+from tests.processes.nodes import Node, eventually
+from tests.processes.rest_proxies import V2, proxy
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_everything_that_a_cluster_relates_to_is_there(served: Served) -> None:
 _NO_LINKS = ("kind", "metadata", "cluster_id", "acls")
 
 
-def test_brokers_have_an_address_and_what_they_hold(served: Served, topic: str) -> None:
+def test_brokers_have_an_address_and_replicas(served: Served, topic: str) -> None:
     (broker,) = served.get("/brokers")["data"]
     number = broker["broker_id"]
     assert served.get(f"/brokers/{number}") == broker
@@ -110,7 +110,7 @@ def test_topics_that_cannot_be_made_are_refused(
     assert served.post("/topics", body, status)["error_code"] == code
 
 
-def test_a_topic_that_is_there_is_not_made_again(served: Served, topic: str) -> None:
+def test_creating_an_existing_topic_is_refused(served: Served, topic: str) -> None:
     assert served.post("/topics", {"topic_name": topic}, 400)["error_code"] == 40002
 
 
@@ -163,7 +163,7 @@ def test_settings_of_everything_are_listed(served: Served, topic: str) -> None:
     assert brokers == {"KafkaBrokerConfig"}
 
 
-def test_where_a_partition_begins_and_ends(served: Served, topic: str) -> None:
+def test_offsets_of_a_partition_are_returned(served: Served, topic: str) -> None:
     produce(served, topic, {"value": {"type": "JSON", "data": 1}})
     found = served.get(f"/topics/{topic}/partitions/0/offset")
     assert (found["earliest_offset"], found["latest_offset"]) == (0, 1)
@@ -172,7 +172,7 @@ def test_where_a_partition_begins_and_ends(served: Served, topic: str) -> None:
     assert served.get(f"/topics/{topic}/partitions/9", 404)["error_code"] == 40402
 
 
-def test_nothing_is_being_moved(served: Served, topic: str) -> None:
+def test_no_reassignments_are_listed(served: Served, topic: str) -> None:
     assert served.get("/topics/-/partitions/-/reassignment")["data"] == []
     assert served.get(f"/topics/{topic}/partitions/-/reassignment")["data"] == []
     assert served.get(f"/topics/{topic}/partitions/0/reassignment", 404)["error_code"] == 404
@@ -270,7 +270,7 @@ def send_chunk(connection: http.client.HTTPConnection, data: bytes) -> None:
     connection.send(b"%x\r\n%s\r\n" % (len(data), data))
 
 
-def test_a_batch_tells_successes_and_failures_by_id(served: Served, node: Node) -> None:
+def test_a_batch_returns_successes_and_failures_by_id(served: Served, node: Node) -> None:
     topic = create_topic(node)
     entries = [
         {"id": "a", "value": {"type": "STRING", "data": "x"}},
@@ -295,9 +295,7 @@ def test_a_batch_tells_successes_and_failures_by_id(served: Served, node: Node) 
         ([{"id": str(number)} for number in range(1001)], "Too many entries"),
     ],
 )
-def test_batches_that_are_none_are_refused(
-    served: Served, topic: str, entries: Any, words: str
-) -> None:
+def test_invalid_batches_are_refused(served: Served, topic: str, entries: Any, words: str) -> None:
     answer = served.post(f"/topics/{topic}/records:batch", {"entries": entries}, 422)
     assert (answer["error_code"], words in answer["message"]) == (42208, True)
 
@@ -373,7 +371,7 @@ def test_records_that_are_written_are_counted(served: Served, topic: str) -> Non
     assert metric(url, name) - before == 1
 
 
-def test_another_cluster_is_not_here(served: Served) -> None:
+def test_an_unknown_cluster_is_not_found(served: Served) -> None:
     answer = served.client.get("/v3/clusters/elsewhere/topics")
     assert (answer.status_code, answer.json()["error_code"]) == (404, 404)
     assert answer.json()["message"] == "Cluster elsewhere cannot be found."

@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.clients import Sent, create_topic, produce, read, unique_name, values
+from tests.clients.librdkafka import Sent, create_topic, produce, read, unique_name, values
+from tests.clients.rest import metric
 from tests.integration.conftest import StartNode
-from tests.nodes import Node, eventually
-from tests.rest_clients import metric
-from tests.rest_proxies import Proxy, proxy
+from tests.processes.nodes import Node, eventually
+from tests.processes.rest_proxies import Proxy, proxy
 
 SECRET = "a-secret-of-some-length"
 ONE_EACH = {"from": "earliest", "format": "STRING"}
@@ -38,7 +38,7 @@ class Taken:
 
 
 class TargetServer:
-    """A server that notes what it is sent, and answers as it is told to."""
+    """A server that records requests and answers them with a function."""
 
     def __init__(self, answer: Callable[[Taken], int]) -> None:
         self.taken: list[Taken] = []
@@ -156,7 +156,7 @@ def test_several_records_go_in_one_delivery_and_a_filter_chooses(
     assert max(len(one.records) for one in server.taken) == 5
 
 
-def test_what_fails_for_a_while_is_tried_again_in_order(running: Proxy, node: Node) -> None:
+def test_failed_deliveries_are_retried_in_order(running: Proxy, node: Node) -> None:
     topic = create_topic(node)
     produce(node, topic, values("a", "b", "c"))
     refusals = iter([503, 500, 429])
@@ -170,9 +170,7 @@ def test_what_fails_for_a_while_is_tried_again_in_order(running: Proxy, node: No
     assert (seen["failed_attempts"], "429" in seen["last_error"]) == (3, True)
 
 
-def test_what_is_never_taken_becomes_a_dead_letter_with_the_reason(
-    running: Proxy, node: Node
-) -> None:
+def test_a_record_that_is_never_accepted_becomes_a_dead_letter(running: Proxy, node: Node) -> None:
     topic, letters = create_topic(node), create_topic(node)
     produce(
         node, topic, [Sent(b"good"), Sent(b"bad", key=b"k", headers=(("h", b"x"),)), Sent(b"ok")]
@@ -224,10 +222,10 @@ def test_a_target_that_takes_too_long_has_not_taken_it(running: Proxy, node: Nod
     with target(answer) as server, subscribed(running, topic, server.url, **more) as url:
         eventually(lambda: status(url)["delivered"] == 1)
         slow.set()
-        assert "not taken within 0.2 seconds" in status(url)["last_error"]
+        assert "no answer within 0.2 seconds" in status(url)["last_error"]
 
 
-def test_a_paused_subscription_goes_on_where_it_was(running: Proxy, node: Node) -> None:
+def test_a_paused_subscription_continues_at_its_position(running: Proxy, node: Node) -> None:
     topic = create_topic(node)
     produce(node, topic, values("a"))
     with target() as server, subscribed(running, topic, server.url) as url:
@@ -241,7 +239,7 @@ def test_a_paused_subscription_goes_on_where_it_was(running: Proxy, node: Node) 
         eventually(lambda: server.values == ["a", "b"])
 
 
-def test_what_nobody_takes_pauses_the_subscription_with_the_reason_and_loses_nothing(
+def test_undeliverable_records_pause_the_subscription_and_are_kept(
     running: Proxy, node: Node
 ) -> None:
     topic = create_topic(node, partitions=2)
@@ -258,7 +256,7 @@ def test_what_nobody_takes_pauses_the_subscription_with_the_reason_and_loses_not
         is_mended.set()
         assert httpx2.post(f"{url}/resume", timeout=30).json()["paused_because"] is None
         eventually(lambda: len(set(server.values)) == 4)
-    assert f"{topic}-0 at offset 1 was not taken by" in seen["paused_because"]
+    assert f"{topic}-0 at offset 1 was not delivered by" in seen["paused_because"]
     assert "the target answered 500" in seen["paused_because"]
     assert [one for one in dict.fromkeys(server.values) if one != "other"] == ["a", "b", "c"]
 
@@ -275,7 +273,7 @@ def test_what_nobody_takes_pauses_the_subscription_with_the_reason_and_loses_not
         ({"colour": "red"}, 422, "colour"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_subscriptions_are_refused(
     running: Proxy, node: Node, topic: str, more: dict[str, Any], code: int, words: str
 ) -> None:
     given = {"topics": [topic], "target": "http://127.0.0.1:9/", **more}
@@ -288,10 +286,10 @@ def test_what_cannot_be_is_refused(
 def test_without_allowed_targets_there_are_no_subscriptions(node: Node, tmp_path: Path) -> None:
     with proxy(node.address, tmp_path / "proxy.log") as found:
         answer = put(found, "x", create_topic(node), "http://127.0.0.1:9/")
-    assert (answer.status_code, "lists no target" in answer.json()["message"]) == (403, True)
+    assert (answer.status_code, "no allowed targets" in answer.json()["message"]) == (403, True)
 
 
-def test_a_listed_name_that_leads_to_this_machine_gets_nothing(
+def test_an_allowed_name_that_resolves_to_this_machine_gets_nothing(
     start_node: StartNode, tmp_path: Path
 ) -> None:
     node = start_node()  # On a shared one another proxy may be given the partition.
@@ -307,7 +305,7 @@ def test_a_listed_name_that_leads_to_this_machine_gets_nothing(
     assert ("not public" in seen, server.taken) == (True, [])
 
 
-def test_another_proxy_goes_on_when_one_is_killed(node: Node, tmp_path: Path) -> None:
+def test_another_proxy_takes_over_when_one_is_killed(node: Node, tmp_path: Path) -> None:
     """CLD-2"""
     topic = create_topic(node, partitions=4)
     texts = [[f"{partition}-{number}" for number in range(100)] for partition in range(4)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     Sent,
     create_topic,
@@ -12,7 +12,7 @@ from tests.clients import (
     values,
     watermarks,
 )
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 MINUTE = 60_000
@@ -29,14 +29,14 @@ def test_records_older_than_the_topic_keeps_them_go(node: Node) -> None:
 
 
 def test_even_the_last_segment_goes_when_all_of_it_is_old(node: Node) -> None:
-    """RET-1: a topic that nobody writes to becomes empty; offsets go on."""
+    """RET-1: a topic without new records becomes empty; offsets go on."""
     topic = create_topic(node, retention_ms=30 * MINUTE)
     produce(node, topic, [Sent(b"old", timestamp=AN_HOUR_AGO)] * 5)
     eventually(lambda: watermarks(node, topic) == (5, 5))
     assert produce(node, topic, values("young"))[0].offset() == 5
 
 
-def test_a_topic_keeps_no_more_than_its_size(node: Node) -> None:
+def test_a_topic_is_kept_within_its_size(node: Node) -> None:
     """RET-1: by size; what stays is the newest, in whole segments."""
     topic = create_topic(node, retention_bytes=2 * MEGABYTE, segment_bytes=MEGABYTE)
     produce(node, topic, numbered(6_000, size=1_000), compression_type="none", batch_size=50_000)
@@ -81,7 +81,7 @@ def test_the_brokers_setting_is_for_topics_without_their_own(start_node: StartNo
     assert watermarks(node, differs) == (0, 1)
 
 
-def test_what_retention_removed_stays_removed_after_a_crash(start_node: StartNode) -> None:
+def test_records_removed_by_retention_stay_removed_after_a_crash(start_node: StartNode) -> None:
     """RET-1, LOG-11"""
     node = start_node()
     topic = create_topic(node, retention_ms=30 * MINUTE, segment_ms=10 * MINUTE)

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Producer
 from kafka import KafkaProducer
 from kafka.errors import InvalidRecordError
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     Sent,
     create_topic,
     delete_topic,
@@ -22,7 +22,7 @@ from tests.clients import (
     set_topic_config,
     try_produce,
 )
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 pytestmark = pytest.mark.usefixtures("only_headrace")
 
@@ -64,7 +64,7 @@ def test_a_registered_schema_of_the_topic_is_taken(registry_node: Node) -> None:
 
 @pytest.mark.parametrize("value", [payload(8), payload(9), b"no id at all"])
 def test_an_unknown_or_foreign_schema_is_refused(registry_node: Node, value: bytes) -> None:
-    """SCH-14(b): 8 is another topic's, 9 is nobody's."""
+    """SCH-14(b): 8 is another topic's, 9 does not exist."""
     topic = checked_topic(registry_node)
     register(registry_node, f"{topic}-value", 7)
     register(registry_node, "another-value", 8)
@@ -72,7 +72,7 @@ def test_an_unknown_or_foreign_schema_is_refused(registry_node: Node, value: byt
     assert read_values(registry_node, topic) == []
 
 
-def test_a_client_that_shows_reasons_is_told_them(registry_node: Node) -> None:
+def test_reasons_reach_clients_that_show_them(registry_node: Node) -> None:
     """librdkafka does not; kafka-python does, and so does Java."""
     topic = checked_topic(registry_node)
     with (
@@ -92,7 +92,7 @@ def test_a_bad_record_does_not_stop_the_good_ones_after_it(registry_node: Node) 
     assert read_values(registry_node, topic) == [payload(7, "first"), payload(7, "last")]
 
 
-def test_what_is_registered_while_a_producer_runs_counts_at_once(registry_node: Node) -> None:
+def test_ids_registered_while_a_producer_runs_are_valid_at_once(registry_node: Node) -> None:
     topic = checked_topic(registry_node)
     for id_ in range(1, 30):
         register(registry_node, f"{topic}-value", id_, version=id_)
@@ -138,7 +138,7 @@ def test_a_deleted_version_is_refused(registry_node: Node) -> None:
     assert refusal(registry_node, topic, Sent(payload(7))) == KafkaError.INVALID_RECORD
 
 
-def test_the_registrys_topic_made_anew_has_forgotten_its_ids(registry_node: Node) -> None:
+def test_ids_are_dropped_when_the_registrys_topic_is_created_again(registry_node: Node) -> None:
     topic = checked_topic(registry_node)
     register(registry_node, f"{topic}-value", 7)
     produce(registry_node, topic, [Sent(payload(7))])

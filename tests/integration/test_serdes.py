@@ -10,10 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.schema_registry import (
-    SchemaRegistryClient,
-    header_schema_id_serializer,
-)
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry import avro as confluent_avro
 from confluent_kafka.schema_registry import json_schema as confluent_json
 from confluent_kafka.schema_registry import protobuf as confluent_protobuf
@@ -24,12 +21,12 @@ from google.protobuf.message_factory import GetMessageClass
 import headrace
 from headrace import serdes
 from headrace.client.consumer import DeserializationFailed
+from headrace.schema_clients.rules.execution import RuleFailed
 from headrace.serdes import NewSchema, Reference, RegistryClient
 from headrace.serdes.protobuf.parsing import parse as parse_protobuf
-from headrace.serdes.rules.execution import RuleFailed
-from tests.clients import Sent, create_topic, produce, read, read_values
-from tests.nodes import Node
-from tests.registries import RegistryProcess, running_registry
+from tests.clients.librdkafka import Sent, create_topic, produce, read, read_values
+from tests.processes.nodes import Node
+from tests.processes.registries import RegistryProcess, running_registry
 
 AVRO = (
     '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},'
@@ -70,7 +67,7 @@ def theirs(registry: RegistryProcess) -> Iterator[SchemaRegistryClient]:
 
 
 class Kind(NamedTuple):
-    """A type of schemas: ours and Confluent's serializers for it, and the value as each has it."""
+    """A schema type: both libraries' serializers for it, and a value in the form of each."""
 
     name: str
 
@@ -126,7 +123,7 @@ IN_HEADER = pytest.mark.parametrize("in_header", [False, True], ids=["in front",
 
 
 def values_of(node: Node, topic: str, deserializer: Any) -> list[Any]:
-    """What our consumer makes of a topic's records."""
+    """The values of a topic's records as our consumer deserializes them."""
     properties = {"bootstrap.servers": node.address, "auto.offset.reset": "earliest"}
     with headrace.Consumer(properties, value_deserializer=deserializer) as consumer:
         consumer.assign(topic)
@@ -147,7 +144,7 @@ def send(node: Node, topic: str, serializer: Any, *values: Any) -> None:
 
 @KINDS
 @IN_HEADER
-def test_confluents_deserializers_read_what_ours_write(
+def test_confluents_deserializers_read_payloads_of_our_serializers(
     node: Node,
     topic: str,
     client: RegistryClient,
@@ -165,7 +162,7 @@ def test_confluents_deserializers_read_what_ours_write(
 
 @KINDS
 @IN_HEADER
-def test_ours_read_what_confluents_serializers_write(
+def test_our_deserializers_read_payloads_of_confluents_serializers(
     node: Node,
     topic: str,
     client: RegistryClient,
@@ -195,7 +192,7 @@ def test_both_clients_write_the_same_bytes(
     conf: dict[str, Any] = {"use.deprecated.format": False} if kind.name == "protobuf" else {}
     conf["normalize.schemas"] = kind.name == "protobuf"
     other = kind.their_serializer(theirs, conf)(kind.their_value(), context)
-    if kind.name == "json":  # Blanks are not told apart by anybody but bytes.
+    if kind.name == "json":  # Only the bytes differ, by blanks.
         assert (ours[:5], json.loads(ours[5:])) == (other[:5], json.loads(other[5:]))
     else:
         assert ours[5:] == other[5:]
@@ -216,14 +213,14 @@ def test_confluents_producer_takes_our_serializer(
     assert serdes.AvroDeserializer(client)(record.value(), context) == ORDER
 
 
-# --- what comes back ------------------------------------------------------------------------
+# --- decoded values -------------------------------------------------------------------------
 
 
 @KINDS
 def test_payloads_come_back_bit_by_bit(
     node: Node, topic: str, client: RegistryClient, kind: Kind
 ) -> None:
-    """LOG-1(c): what was read and is written again is the same bytes."""
+    """LOG-1(c): a value that is read and written again has the same bytes."""
     serializer, deserializer = kind.our_serializer(client), kind.our_deserializer(client)
     first = serializer.of_values(topic, ORDER)
     produce(node, topic, [Sent(first)])
@@ -305,7 +302,7 @@ def test_both_parts_of_a_record_have_schemas(
     assert (record.key(), record.value()) == (7, ORDER)
 
 
-def test_a_record_that_nobody_serialized_is_told(
+def test_a_record_without_a_schema_is_reported(
     node: Node, topic: str, client: RegistryClient
 ) -> None:
     produce(node, topic, [Sent(b"plain text")])
@@ -346,7 +343,7 @@ def ruled(topic: str, client: RegistryClient) -> NewSchema:
 def test_registered_rules_refuse_values(
     topic: str, client: RegistryClient, ruled: NewSchema
 ) -> None:
-    """SCH-11: also where the writer only knows the subject's newest schema."""
+    """SCH-11: also where the writer uses the subject's newest schema."""
     serializer = serdes.AvroSerializer(client)
     with pytest.raises(RuleFailed, match="has_id"):
         serializer.of_values(topic, {"id": 0, "note": None})
@@ -362,14 +359,14 @@ def test_registered_rules_change_values(
 
 
 def test_registered_migrations_bring_old_values_to_new_readers(
-    node: Node, topic: str, client: RegistryClient
+    node: Node, topic: str, client: RegistryClient, theirs: SchemaRegistryClient
 ) -> None:
     """SCH-11: to a schema that could not read them."""
     old = '{"type":"record","name":"Person","fields":[{"name":"full","type":"string"}]}'
     send(node, topic, serdes.AvroSerializer(client, old), {"full": "Ada"})
     rule = {"name": "up", "kind": "TRANSFORM", "type": "CEL", "mode": "UPGRADE"}
     rules = {"migrationRules": [{**rule, "expr": "{'name': message.full}"}]}
-    client.set_config({"compatibility": "NONE"}, f"{topic}-value")
+    theirs.set_compatibility(f"{topic}-value", "NONE")
     client.register(f"{topic}-value", NewSchema(old.replace("full", "name"), rule_set=rules))
     deserializer = serdes.AvroDeserializer(client, reads_latest=True)
     assert values_of(node, topic, deserializer) == [{"name": "Ada"}]
@@ -380,10 +377,10 @@ def test_registered_migrations_bring_old_values_to_new_readers(
 
 @pytest.mark.usefixtures("only_headrace")
 @IN_HEADER
-def test_a_broker_that_validates_takes_what_serializers_write(
+def test_a_validating_broker_accepts_payloads_of_serializers(
     start_node: Any, tmp_path: Any, in_header: bool
 ) -> None:
-    """SCH-14(b): the registry's own topic tells the broker which ids are good."""
+    """SCH-14(b): the broker reads the valid ids from the registry's own topic."""
     node = start_node()
     with (
         registry_of_the_broker(node, tmp_path) as registry,
@@ -418,5 +415,5 @@ def test_a_broker_that_validates_refuses_a_schema_of_another_topic(
 
 
 def registry_of_the_broker(node: Node, directory: Any) -> Any:
-    """With the topic that a broker looks at."""
+    """Start a registry with the topic that a broker reads."""
     return running_registry(node.address, directory, "registry", topic="_schemas")

@@ -1,21 +1,21 @@
-"""The examples of docs/serdes.md and of examples/schemas, run as they stand."""
+"""The examples of docs/guides/serdes.md and of examples/schemas, run unchanged."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.clients import create_topic
-from tests.nodes import Node
-from tests.registries import running_registry
+from tests.clients.librdkafka import create_topic
+from tests.processes.nodes import Node
+from tests.processes.registries import running_registry
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "serdes.md"
+PAGE = ROOT / "docs" / "guides" / "serdes.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def run(program: Path, *arguments: str) -> str:
-    """What a program prints that has nothing to complain about."""
+    """Return the output of a program that succeeds without a warning."""
     done = subprocess.run(
         [sys.executable, program, *arguments], capture_output=True, text=True, timeout=120
     )
@@ -24,7 +24,7 @@ def run(program: Path, *arguments: str) -> str:
 
 
 def test_every_example_of_the_page_works(node: Node, tmp_path: Path) -> None:
-    """SCH-9, SCH-10: they assert what they say."""
+    """SCH-9, SCH-10: the examples assert their results."""
     for topic in ("purchases", "orders-2"):
         create_topic(node, name=topic)
     program = tmp_path / "page.py"

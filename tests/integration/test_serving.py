@@ -1,4 +1,4 @@
-"""`headrace serve` as a process: what clients get, and what nobody gets out of it."""
+"""`headrace serve` as a process: its answers to clients, and the data that it protects."""
 
 import contextlib
 import io
@@ -19,10 +19,9 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.processes import resident_megabytes
+from headrace.errors import CannotListen
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.runtime.supervision import CANNOT_LISTEN
-from tests.nodes import eventually
-from tests.served import (
+from tests.builders.lake_services import (
     COUNTS,
     ORDERS,
     SPEED,
@@ -33,6 +32,7 @@ from tests.served import (
     replace,
     speed_rows,
 )
+from tests.processes.nodes import eventually
 
 ROWS = 50_000
 TOKEN = "a-token-of-some-length"
@@ -148,7 +148,7 @@ def test_an_answer_comes_as_csv(server: Server) -> None:
     assert answer.headers["headrace-versions"] == "refined.orders=1"
 
 
-def test_rows_beyond_the_limit_are_left_out_and_it_is_said(server: Server) -> None:
+def test_rows_beyond_the_limit_are_left_out_and_the_cut_is_reported(server: Server) -> None:
     by_default, by_wish = server.query("FROM orders"), server.query("FROM orders", limit=3)
     found = [(one.json()["row_count"], one.json()["cut"]) for one in (by_default, by_wish)]
     assert found == [(10_000, "rows"), (3, "rows")]
@@ -200,7 +200,9 @@ def test_only_the_zones_that_were_asked_for_are_there(server: Server) -> None:
         ("SELECT error('mine')", 400, "invalid_query"),
     ],
 )
-def test_what_may_not_be_done_is_refused(server: Server, sql: str, status: int, error: str) -> None:
+def test_forbidden_statements_are_refused(
+    server: Server, sql: str, status: int, error: str
+) -> None:
     answer = server.query(sql)
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
@@ -223,7 +225,7 @@ def test_what_may_not_be_done_is_refused(server: Server, sql: str, status: int, 
         ("SELECT repeat('x', 10000000) FROM range(1000)", {200, 408, 413}),
     ],
 )
-def test_no_query_takes_the_server_with_it(server: Server, sql: str, statuses: set[int]) -> None:
+def test_no_query_crashes_the_server(server: Server, sql: str, statuses: set[int]) -> None:
     answer = server.query(sql)
     assert answer.status_code in statuses, answer.text[:300]
     eventually(lambda: server.rows("SELECT count(*) AS n FROM orders") == [{"n": ROWS}])
@@ -239,7 +241,7 @@ def asked_by_socket(server: Server, sql: str) -> socket.socket:
     return connection
 
 
-def test_more_askers_than_may_wait_are_sent_away_and_lookups_go_on(server: Server) -> None:
+def test_excess_queries_are_refused_while_lookups_continue(server: Server) -> None:
     eventually(lambda: server.figure(UNDER_WAY) == 0)
     with contextlib.ExitStack() as opened:
         askers = [
@@ -253,7 +255,7 @@ def test_more_askers_than_may_wait_are_sent_away_and_lookups_go_on(server: Serve
     assert statuses[503] >= 14
 
 
-def test_who_hangs_up_frees_the_thread(lake: Lake) -> None:
+def test_a_client_that_disconnects_frees_the_thread(lake: Lake) -> None:
     with serving(lake.root, "--timeout", "3600") as server:
         asked = asked_by_socket(server, ENDLESS)
         eventually(lambda: server.figure(UNDER_WAY) == 1)
@@ -280,7 +282,7 @@ def test_the_page_of_the_interface_lists_every_path(server: Server) -> None:
     }
 
 
-def test_health_and_readiness_are_told(server: Server) -> None:
+def test_health_and_readiness_are_reported(server: Server) -> None:
     answers = [server.client.get(path).json() for path in ("/health", "/ready")]
     assert answers == [{"status": "healthy"}, {"status": "ready"}]
 
@@ -361,7 +363,7 @@ def test_a_merged_view_is_exact_while_batches_run(tmp_path: Path) -> None:
     assert wrong == []
 
 
-def test_only_who_has_a_token_is_answered(lake: Lake, tmp_path: Path) -> None:
+def test_only_clients_with_a_token_are_answered(lake: Lake, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN}\n")
     tokens.chmod(0o600)
@@ -387,8 +389,8 @@ def test_a_port_that_is_taken_is_named(server: Server, lake: Lake) -> None:
     failed = subprocess.run(
         [*command, "--listen", address], capture_output=True, text=True, timeout=60, check=False
     )
-    assert failed.returncode == CANNOT_LISTEN
-    assert failed.stderr == f"headrace: cannot listen on {address}: Address already in use\n"
+    assert failed.returncode == CannotListen.exit_code
+    assert failed.stderr == f"headrace: cannot listen on {address}, address already in use\n"
 
 
 def test_ctrl_c_ends_it_cleanly(lake: Lake) -> None:
@@ -405,7 +407,7 @@ def test_an_open_address_is_warned_of(lake: Lake) -> None:
         server.stop()
 
 
-def test_what_was_answered_is_counted(server: Server) -> None:
+def test_answers_are_counted(server: Server) -> None:
     name = 'headrace_serving_answers_total{operation="query",status="200"}'
     before = server.figure(name)
     server.rows("SELECT 1 AS n")

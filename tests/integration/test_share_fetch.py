@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge request by request: what members get, and what they do not."""
+"""ShareFetch and ShareAcknowledge request by request: delivered and rejected records."""
 
 import uuid
 from collections.abc import Iterator
@@ -9,18 +9,10 @@ from kio.schema.errors import ErrorCode
 
 import headrace
 from headrace.client.descriptions import ConfigChange
-from tests.clients import admin, create_topic, numbered, produce, unique_name
+from tests.clients.librdkafka import admin, create_topic, numbered, produce, unique_name
+from tests.clients.share_members import ACCEPT, REJECT, RELEASE, RENEW, SETTINGS, Given, ShareMember
 from tests.integration.conftest import StartNode
-from tests.nodes import Flavour, Node, eventually
-from tests.share_members import (
-    ACCEPT,
-    REJECT,
-    RELEASE,
-    RENEW,
-    SETTINGS,
-    Given,
-    ShareMember,
-)
+from tests.processes.nodes import Flavour, Node, eventually
 
 INVALID_REQUEST = int(ErrorCode.invalid_request)
 INVALID_RECORD_STATE = int(ErrorCode.invalid_record_state)
@@ -74,7 +66,7 @@ def test_records_come_with_their_delivery_count(ada: ShareMember, version: int) 
     assert ada.take(version=version) == [Given(0, 9, 1)]
 
 
-def test_what_one_member_has_no_other_gets(ada: ShareMember, node: Node) -> None:
+def test_records_acquired_by_a_member_go_to_no_other(ada: ShareMember, node: Node) -> None:
     """RMQ-1, PUL-3"""
     ada.take()
     with other(ada, node) as bob:
@@ -125,7 +117,7 @@ def test_records_come_back_when_a_lock_runs_out(node: Node, topic: str) -> None:
 
 
 def test_a_lock_can_be_renewed(node: Node, topic: str) -> None:
-    """PUL-5: who needs longer says so, and keeps the record."""
+    """PUL-5: a member that renews its lock keeps the record."""
     produce(node, topic, numbered(1))
     group = group_with(node, share_record_lock_duration_ms=1000)
     with ShareMember(node, group, topic).join() as ada, ShareMember(node, group, topic) as bob:
@@ -175,7 +167,7 @@ def test_a_record_is_given_up_after_so_many_deliveries(node: Node, topic: str) -
 
 
 def test_a_record_that_failed_often_comes_alone(node: Node, topic: str) -> None:
-    """What makes its neighbours fail as well must not take them along."""
+    """A record that makes its whole batch fail must not use up the deliveries of the others."""
     produce(node, topic, numbered(8), linger_ms=100)
     with ShareMember(node, group_with(node, share_delivery_count_limit=4), topic) as ada:
         ada.join()
@@ -193,11 +185,11 @@ def test_a_strict_limit_cuts_a_batch(ada: ShareMember) -> None:
     assert ada.take(max_records=4, share_acquire_mode=1) == [Given(4, 7, 1)]
 
 
-def test_the_usual_limit_does_not(ada: ShareMember) -> None:
+def test_the_default_limit_returns_whole_batches(ada: ShareMember) -> None:
     assert ada.take(max_records=4) == [Given(0, 9, 1)]
 
 
-def test_batches_are_told_apart_by_the_batch_size(node: Node, topic: str) -> None:
+def test_batches_are_acquired_apart_by_the_batch_size(node: Node, topic: str) -> None:
     for _ in range(4):
         produce(node, topic, numbered(3), linger_ms=100)
     with ShareMember(node, group_with(node), topic).join() as ada:
@@ -223,7 +215,7 @@ def test_deleted_records_are_passed_over(ada: ShareMember, node: Node) -> None:
     assert ada.take() == [Given(6, 9, 2)]
 
 
-def test_a_group_begins_at_the_end_unless_told(node: Node, topic: str) -> None:
+def test_a_group_begins_at_the_end_by_default(node: Node, topic: str) -> None:
     produce(node, topic, numbered(5))
     with ShareMember(node, unique_name("share"), topic).join() as ada:
         assert ada.fetch(max_wait_ms=300).given == []
@@ -238,7 +230,7 @@ def test_a_group_can_begin_some_time_ago(node: Node, topic: str) -> None:
         assert ada.take()[0].first == 0
 
 
-# --- what they are refused ------------------------------------------------------------------------
+# --- rejected requests ----------------------------------------------------------------------------
 
 
 def test_a_session_begins_with_epoch_0(ada: ShareMember) -> None:
@@ -255,7 +247,7 @@ def test_epochs_count_up_by_one(ada: ShareMember) -> None:
     assert ada.acknowledge((0, 0, [ACCEPT]), epoch=wrong) == (INVALID_EPOCH, 0)
 
 
-def test_a_first_fetch_has_nothing_to_acknowledge(ada: ShareMember) -> None:
+def test_a_first_fetch_with_acknowledgements_is_refused(ada: ShareMember) -> None:
     assert ada.fetch((0, 9, [ACCEPT]), epoch=0).error_code == INVALID_REQUEST
 
 
@@ -271,18 +263,18 @@ def test_a_group_is_named(ada: ShareMember) -> None:
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_an_unknown_topic_is_told_as_such(ada: ShareMember) -> None:
+def test_an_unknown_topic_has_its_own_error_code(ada: ShareMember) -> None:
     """Kafka 4.3 fails with an internal error here."""
     answer = ada.fetch(topic_id=uuid.uuid4())
     assert answer.partition_error_code == ErrorCode.unknown_topic_id
 
 
-def test_an_unknown_partition_is_told_as_such(ada: ShareMember) -> None:
+def test_an_unknown_partition_has_its_own_error_code(ada: ShareMember) -> None:
     ada.partition = 7
     assert ada.fetch().partition_error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_only_what_is_acquired_can_be_acknowledged(ada: ShareMember, node: Node) -> None:
+def test_only_acquired_records_can_be_acknowledged(ada: ShareMember, node: Node) -> None:
     ada.take()
     with other(ada, node) as bob:
         bob.fetch()
@@ -329,7 +321,7 @@ def test_a_renewal_takes_no_records(ada: ShareMember) -> None:
     assert (answer.error_code, answer.acknowledge_error_code) == (0, 0)
 
 
-def test_what_is_settled_already_is_not_an_error(ada: ShareMember, node: Node) -> None:
+def test_acknowledging_settled_records_is_not_an_error(ada: ShareMember, node: Node) -> None:
     """Before the start everything is done with."""
     ada.take()
     assert ada.acknowledge((0, 4, [ACCEPT])) == (0, 0)
@@ -337,7 +329,7 @@ def test_what_is_settled_already_is_not_an_error(ada: ShareMember, node: Node) -
 
 
 def test_a_broker_serves_so_many_sessions(start_node: StartNode) -> None:
-    """Who comes too late is told so, and finds a place when another goes."""
+    """A session over the limit is rejected, and accepted when another ends."""
     one = {"group.share.max.share.sessions": "1", "group.share.max.size": "1"}
     settings = SETTINGS | one
     node = start_node(**{name.replace(".", "_"): value for name, value in settings.items()})

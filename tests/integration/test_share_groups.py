@@ -8,14 +8,14 @@ import pytest
 from confluent_kafka import TopicPartition
 from kio.schema.errors import ErrorCode
 
-from tests.clients import SECONDS_MAX, admin, consumer, create_topic, numbered, produce
+from tests.clients.librdkafka import SECONDS_MAX, admin, consumer, create_topic, numbered, produce
+from tests.clients.share_group_apis import ShareGroupClient
+from tests.clients.share_members import ACCEPT, SETTINGS, ShareMember
+from tests.clients.wire import SECOND
 from tests.integration.cli.commands import headrace, ok
 from tests.integration.conftest import StartNode
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Node, eventually
-from tests.share_group_client import ShareGroupClient
-from tests.share_members import ACCEPT, SETTINGS, ShareMember
-from tests.wire import SECOND
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 ACKNOWLEDGED = 2
 LIVELY = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
@@ -50,7 +50,7 @@ def test_a_member_joins_shares_and_leaves(node: Node, new_group: NewGroup) -> No
 
 
 def shares(group: ShareGroupClient) -> dict[str, int]:
-    """How many partitions each member has, after a heartbeat of each."""
+    """The number of each member's partitions, after a heartbeat of each."""
     found = {}
     for member in group.describe().members:
         group.beat(member.member_id, member.member_epoch)
@@ -104,7 +104,7 @@ def test_a_share_group_is_listed_as_one_and_no_consumer_group(
     assert answer.groups[0].error_code == ErrorCode.group_id_not_found
 
 
-def test_offsets_are_altered_told_and_deleted(node: Node, new_group: NewGroup) -> None:
+def test_offsets_are_altered_listed_and_deleted(node: Node, new_group: NewGroup) -> None:
     topic = create_topic(node, partitions=2)
     produce(node, topic, numbered(10), partition=0)
     group = new_group(topic)
@@ -197,7 +197,7 @@ def test_states_go_with_their_topic(node: Node, new_group: NewGroup) -> None:
 
 
 def test_a_group_that_is_reset_reads_again(node: Node, new_group: NewGroup) -> None:
-    """What was done with comes back if an administrator wants it to."""
+    """Acknowledged records are delivered again after an administrator resets the group."""
     topic = create_topic(node)
     produce(node, topic, numbered(4))
     group = new_group(topic)
@@ -213,7 +213,7 @@ def test_a_group_that_is_reset_reads_again(node: Node, new_group: NewGroup) -> N
 
 
 def test_the_topic_of_states_does_not_grow_for_ever(start_node: StartNode) -> None:
-    """What later records made redundant is deleted, and a crash after it loses nothing."""
+    """Redundant records are deleted, and a crash afterwards loses nothing."""
     node = start_node(
         **{**LIVELY, "share_coordinator_state_topic_num_partitions": 1},
         share_coordinator_snapshot_update_records_per_snapshot=3,
@@ -270,7 +270,7 @@ def test_share_groups_can_be_switched_off(node: Node, new_group: NewGroup) -> No
         assert member.acknowledge()[0] == ErrorCode.unsupported_version
 
 
-def test_the_command_line_knows_share_groups(node: Node, new_group: NewGroup) -> None:
+def test_the_command_line_manages_share_groups(node: Node, new_group: NewGroup) -> None:
     """RMQ-1: a queue is looked at, reset and deleted as any other group."""
     topic = create_topic(node, partitions=2)
     produce(node, topic, numbered(10), partition=0)

@@ -8,10 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import SECONDS_MAX, admin, create_topic, produce, read, unique_name, values
+from tests.clients.librdkafka import (
+    SECONDS_MAX,
+    admin,
+    create_topic,
+    produce,
+    read,
+    unique_name,
+    values,
+)
 from tests.integration.conftest import StartNode
-from tests.kafka_release import TOOL_FLAGS, KafkaRelease
-from tests.nodes import Node, eventually
+from tests.processes.kafka import TOOL_FLAGS, KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 PROGRAM = Path(__file__).parent / "java" / "WordCount.java"
 
@@ -50,7 +58,7 @@ def word_count(
         "commit.interval.ms=100",
         "auto.offset.reset=earliest",
     ]
-    if protocol == "classic":  # Such a member does not say goodbye; its successor has to wait.
+    if protocol == "classic":  # Such a member does not leave the group, so its successor must wait.
         properties.append("session.timeout.ms=6000")
     with (state.with_suffix(".log")).open("wb") as log:
         running = subprocess.Popen(

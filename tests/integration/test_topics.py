@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import NewPartitions, NewTopic
 from kio.schema.errors import ErrorCode
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     admin,
     create,
@@ -24,8 +24,8 @@ from tests.clients import (
     values,
     watermarks,
 )
-from tests.nodes import Node, eventually
-from tests.wire import SECOND, Connection
+from tests.clients.wire import SECOND, Connection
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 
@@ -45,7 +45,7 @@ def test_a_topic_is_created_described_and_deleted(node: Node) -> None:
 
 
 def test_a_deleted_topic_can_be_created_again_empty(node: Node) -> None:
-    """LOG-5: the new topic has nothing of the old one, not even its offsets."""
+    """LOG-5: the new topic has neither records nor offsets of the old one."""
     topic = create_topic(node)
     produce(node, topic, numbered(10))
     delete_topic(node, topic)
@@ -87,7 +87,9 @@ def test_validate_only_creates_nothing(node: Node) -> None:
     ],
     ids=lambda value: value.topic[:20] if isinstance(value, NewTopic) else "",
 )
-def test_what_cannot_be_is_refused_with_kafkas_code(node: Node, topic: NewTopic, code: int) -> None:
+def test_invalid_topics_are_refused_with_kafkas_code(
+    node: Node, topic: NewTopic, code: int
+) -> None:
     """LOG-5: names, counts, replicas and configs are checked before anything is made."""
     with pytest.raises(KafkaException) as refused:
         create(node, topic)
@@ -101,7 +103,7 @@ def test_a_second_topic_of_the_same_name_is_refused(node: Node, topic: str) -> N
     assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
 
 
-def test_names_that_metrics_cannot_tell_apart_are_refused(node: Node) -> None:
+def test_names_that_collide_in_metrics_are_refused(node: Node) -> None:
     """LOG-5: a dot and an underscore look the same in a metric's name."""
     create_topic(node, name="sensor.kitchen")
     with pytest.raises(KafkaException) as refused:
@@ -133,7 +135,7 @@ def test_partitions_are_added_and_never_taken_away(node: Node) -> None:
     assert refused.value.args[0].code() == KafkaError.INVALID_PARTITIONS
 
 
-def test_deleting_what_is_not_there_is_refused(node: Node) -> None:
+def test_deleting_a_missing_topic_is_refused(node: Node) -> None:
     """LOG-5"""
     with pytest.raises(KafkaException) as refused:
         delete_topic(node, unique_name())
@@ -161,8 +163,8 @@ def test_a_topic_appears_on_first_use(start_node: StartNode) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 4, 12])
-def test_asking_for_a_topic_creates_it_for_those_who_ask_again(node: Node, version: int) -> None:
-    """LOG-6: the first answer does not wait for it, and says that it is unknown."""
+def test_a_metadata_request_creates_a_missing_topic(node: Node, version: int) -> None:
+    """LOG-6: the first answer does not wait for it, and has UNKNOWN_TOPIC_OR_PARTITION."""
     topic = unique_name()
     fields = {
         "topics": [{"name": topic, "topic_id": None}],

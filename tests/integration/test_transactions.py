@@ -1,4 +1,4 @@
-"""Transactions with real clients: all of it or nothing, and never by somebody who was replaced."""
+"""Transactions with real clients: all records or none, and none of a fenced producer."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ import aiokafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     consumer,
     create_topic,
@@ -17,8 +17,8 @@ from tests.clients import (
     read_values,
     unique_name,
 )
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Node, eventually
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 StartNode = Callable[..., Node]
 
@@ -30,7 +30,7 @@ UNCOMMITTED = {"isolation_level": "read_uncommitted"}
 def transactional(node: Node, name: str = "", **config: object) -> Iterator[Producer]:
     """A producer that owns its transactional id."""
     name = name or unique_name("transactional-id")
-    # Whatever a test leaves open is dropped, rather than waited for.
+    # A transaction that a test leaves open is dropped, rather than waited for.
     client = producer(node, transactional_id=name, **config)
     client.init_transactions(SECONDS_MAX)
     yield client
@@ -65,7 +65,7 @@ def test_a_transaction_appears_as_a_whole(node: Node) -> None:
 
 
 def test_transactions_follow_each_other_where_the_broker_sets_the_time(node: Node) -> None:
-    """PRD-16: batches that the broker rewrites are still those that the producer sent."""
+    """PRD-16: a rewritten batch is still recognised as the producer's."""
     topic = create_topic(node, message_timestamp_type="LogAppendTime")
     with transactional(node) as client:
         for number in range(3):
@@ -158,7 +158,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted(start_node: StartNode) -> 
     assert texts(node, topic, **COMMITTED) == ["plain"]
 
 
-def test_offsets_are_committed_with_what_was_made_of_them(node: Node) -> None:
+def test_offsets_are_committed_with_their_results(node: Node) -> None:
     """DEL-4: consume, process, produce, in one transaction."""
     source, target = create_topic(node), create_topic(node)
     send(producer(node), source, "1", "2", "3")
@@ -200,7 +200,7 @@ def test_offsets_are_committed_with_what_was_made_of_them(node: Node) -> None:
 def test_an_open_transaction_outlives_the_broker(
     start_node: StartNode, ending: Callable[[Node], int], is_commit: bool
 ) -> None:
-    """LOG-11, DEL-5: it goes on where it was, in the log and in the coordinator."""
+    """LOG-11, DEL-5: it continues unchanged, in the log and in the coordinator."""
     node = start_node()
     topic = create_topic(node)
     with transactional(node) as client:
@@ -223,7 +223,7 @@ def test_an_open_transaction_outlives_the_broker(
 
 
 def test_a_committed_transaction_is_whole_after_a_crash(start_node: StartNode) -> None:
-    """DEL-5: whoever was told that it is committed finds it committed, in every partition."""
+    """DEL-5: an acknowledged commit holds in every partition."""
     node = start_node()
     topic = create_topic(node, partitions=6)
     with transactional(node) as client:

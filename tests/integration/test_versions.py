@@ -1,6 +1,6 @@
 """Old and new clients: every version that the broker offers is answered in that version.
 
-Requests and answers go through kio, a codec that shares nothing with ours. It knows most versions
+Requests and answers go through kio, a codec that shares nothing with ours. It has most versions
 of Kafka 4.3; the newest of a few APIs are left to our own codec's tests.
 """
 
@@ -12,10 +12,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kio.schema.errors import ErrorCode
 from kio.schema.index import schema_name_map
 
-from tests.batches import batch, values_in
-from tests.clients import create_topic, values
-from tests.nodes import Node
-from tests.wire import API_KEYS, Connection, Fields, fetch_fields, produce_fields
+from tests.builders.record_batches import batch, values_in
+from tests.clients.librdkafka import create_topic, values
+from tests.clients.wire import API_KEYS, Connection, Fields, fetch_fields, produce_fields
+from tests.processes.nodes import Node
 
 MINUTE = datetime.timedelta(minutes=1)
 # From this version on a request names topics by id.
@@ -47,7 +47,7 @@ def test_every_version_of_api_versions(connection: Connection) -> None:
 
 
 def test_a_version_from_the_future_is_answered_with_those_of_today(connection: Connection) -> None:
-    """OPS-1: a newer client falls back, once it has heard the range (KIP-511)."""
+    """OPS-1: a newer client falls back once it has received the range (KIP-511)."""
     connection.socket.sendall(bytes.fromhex("0000000f 0012 7fff 00000001 0000 00 02 61 02 62 00"))
     frame = connection.receive_frame()
     assert frame[4:6] == ErrorCode.unsupported_version.to_bytes(2, "big")
@@ -126,8 +126,8 @@ def test_every_version_of_creating_and_deleting_topics(connection: Connection) -
         assert deleted.name == name
 
 
-def test_a_client_that_speaks_an_old_protocol(node: Node, topic: str) -> None:
-    """OPS-1: kafka-python told to speak as it did to Kafka 2.1."""
+def test_a_client_with_an_old_protocol_is_served(node: Node, topic: str) -> None:
+    """OPS-1: kafka-python, set to the protocol of Kafka 2.1."""
     old = {"bootstrap_servers": node.address, "api_version": (2, 1)}
     producer = KafkaProducer(**old)
     producer.send(topic, b"second").get(30)
@@ -141,11 +141,11 @@ def test_a_client_that_speaks_an_old_protocol(node: Node, topic: str) -> None:
 
 
 def versions(connection: Connection, name: str) -> range:
-    """What the broker offers of an API, as far as kio knows it."""
+    """The versions of an API that both the broker and kio have."""
     offered = connection.call("api_versions", 0).api_keys
     (mine,) = [each for each in offered if each.api_key == API_KEYS[name]]
     known = schema_name_map[name]
-    # Kafka offers Produce from version 0 for the sake of old clients' checks, and serves it from 3.
+    # Kafka advertises Produce from version 0 for checks of old clients, and serves it from 3.
     return range(max(mine.min_version, min(known)), min(mine.max_version, max(known)) + 1)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import headrace
 from headrace.client.descriptions import ConfigChange
-from tests.clients import (
+from tests.clients.librdkafka import (
     Sent,
     admin,
     create_topic,
@@ -22,10 +22,10 @@ from tests.clients import (
     set_topic_config,
     unique_name,
 )
+from tests.clients.share_members import ACCEPT, REJECT, RELEASE, SETTINGS, Given, ShareMember
 from tests.integration.conftest import StartNode
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Flavour, Node, eventually
-from tests.share_members import ACCEPT, REJECT, RELEASE, SETTINGS, Given, ShareMember
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Flavour, Node, eventually
 
 KILLS = int(os.environ.get("HEADRACE_KILLS", "3"))
 LETTERS = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
@@ -75,7 +75,9 @@ def test_the_java_console_share_consumer(kafka_release: KafkaRelease, node: Node
     assert Counter(lines) == Counter(str(number) for number in range(20) for _ in range(3))
 
 
-def test_java_rejects_and_librdkafka_sees_the_rest(kafka_release: KafkaRelease, node: Node) -> None:
+def test_records_that_java_rejects_are_not_delivered_again(
+    kafka_release: KafkaRelease, node: Node
+) -> None:
     topic, group = create_topic(node), group_with(node)
     produce(node, topic, numbered(5))
     options = ("--topic", topic, "--group", group, "--max-messages", "5", "--timeout-ms", "20000")
@@ -142,7 +144,7 @@ def test_a_crash_of_the_broker_loses_no_acknowledgement(start_node: StartNode) -
 
 
 def test_kills_at_any_moment_neither_lose_nor_repeat_accepted_work(start_node: StartNode) -> None:
-    """RMQ-1: `HEADRACE_KILLS` says how often; the last kill comes right after an answer."""
+    """RMQ-1: `HEADRACE_KILLS` sets the number; the last kill comes right after an answer."""
     node = start_node(**{name.replace(".", "_"): value for name, value in SETTINGS.items()})
     topic = create_topic(node)
     for _ in range(20):
@@ -178,7 +180,7 @@ def work_some(member: ShareMember, chance: random.Random | None, accepted: set[i
     return done
 
 
-def test_where_a_group_began_survives_a_crash(start_node: StartNode, only_headrace: None) -> None:
+def test_the_start_of_a_group_survives_a_crash(start_node: StartNode, only_headrace: None) -> None:
     """Kafka forgets it if nothing was acknowledged, and begins at the new end."""
     node = start_node(**{name.replace(".", "_"): value for name, value in SETTINGS.items()})
     topic = create_topic(node)
@@ -241,7 +243,7 @@ def letters_of(node: Node, topic: str, count: int) -> list[dict[str, Any]]:
 def test_rejected_and_exhausted_records_become_dead_letters(
     node: Node, only_headrace: None
 ) -> None:
-    """PUL-6: with a copy, and with headers that say whose, which, how often and why."""
+    """PUL-6: with a copy, and with headers for group, offset, deliveries and reason."""
     topic, target = create_topic(node), f"dlq.{unique_name()}"
     produce(node, topic, [Sent(b"bad", b"k", (("trace", b"7"),)), Sent(b"worse")], linger_ms=100)
     group = group_with(
@@ -285,7 +287,7 @@ def test_a_dead_letter_points_at_its_record_unless_copies_are_wanted(
 
 
 def test_a_topic_must_admit_dead_letters(node: Node, only_headrace: None) -> None:
-    """Nobody writes to a topic of others by way of a share group."""
+    """A share group must not serve to write to a topic of other users."""
     topic = create_topic(node)
     target = create_topic(node, name=f"dlq.{unique_name()}")
     produce(node, topic, numbered(1))
@@ -322,7 +324,7 @@ def test_dead_letters_survive_a_crash(start_node: StartNode, only_headrace: None
     with ShareMember(node, group, topic).join() as ada:
         ada.take()
         assert ada.acknowledge((0, 3, [REJECT])) == (0, 0)
-        eventually(lambda: "dead letters of" in node.log_path.read_text())
+        eventually(lambda: "dead letters not written" in node.log_path.read_text())
         node.kill()
     node.start()
     set_topic_config(node, target, "max.message.bytes", "1000000")

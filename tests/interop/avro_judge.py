@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from tests.kafka_release import jars_of
+from tests.processes.kafka import jars_of
 
 HERE = Path(__file__).parent
 POM = HERE / "avro-pom.xml"

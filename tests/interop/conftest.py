@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import watch
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Headrace, Kafka, Node
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Headrace, Kafka, Node
 
 # Neither may tidy up between two looks at the same directory.
 PATIENT = {"log.retention.check.interval.ms": "3600000"}
@@ -19,6 +19,12 @@ class Pair(NamedTuple):
 
     headrace: Node
     kafka: Node
+
+
+class Everyone(NamedTuple):
+    """All nodes of a cluster, for clients."""
+
+    address: str
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import pytest
 from headrace.registry.compatibility.avro import AmbiguousField, differences
 from headrace.serdes.avro.codec import decode, encode
 from headrace.serdes.avro.containers import ContainerReader, ContainerWriter
-from headrace.serdes.avro.errors import AvroError
 from headrace.serdes.avro.json_reading import json_of_payload
 from headrace.serdes.avro.json_writing import payload_of_json
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.payload_errors import PayloadError
 from headrace.serdes.schemas import InvalidSchema
-from tests.avro_schemas import Schemas
+from tests.builders.avro_schemas import Schemas
 from tests.interop.avro_judge import AvroJudge, running_judge
-from tests.kafka_release import KafkaMissing
+from tests.processes.kafka import KafkaMissing
 
 JAVAS_CODECS = ("null", "deflate", "snappy", "zstandard")
 """Those that it needs no further library for; fastavro reads and writes the others."""
@@ -40,7 +40,7 @@ def judge() -> Iterator[AvroJudge]:
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """Schemas and what became of them; some have nothing to do with one another."""
+    """Pairs of schemas: most are a schema and its later version, some are unrelated."""
     for seed in SEEDS:
         schemas = Schemas(seed)
         old = schemas.schema()
@@ -154,7 +154,7 @@ def test_java_projects_values_as_we_do(judge: AvroJudge) -> None:
         schemas, text, writer, payload = case
         changed = json.dumps(schemas.changed(json.loads(text)))
         if printed(changed) == "!" or '"aliases": ["R0"]' in text or '"aliases": ["R1"]' in text:
-            continue  # Java renames every type that an alias names, wherever it stands.
+            continue  # Java renames every type that an alias names, at any depth.
         answer = judge.ask("resolve", text, changed, payload.hex())
         if seen(parse(changed), answer) == projected(writer, parse(changed), payload):
             same += 1
@@ -171,7 +171,7 @@ def seen(reader: AvroSchema, answer: str) -> str:
 def projected(writer: AvroSchema, reader: AvroSchema, payload: bytes) -> str:
     try:
         return repr(decode(writer, reader, payload))
-    except AvroError:
+    except PayloadError:
         return "!"
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from tests.clients import SECONDS_MAX, consumer, create_topic
+from tests.clients.librdkafka import SECONDS_MAX, consumer, create_topic
 from tests.interop.conftest import Pair
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Node, eventually
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Node, eventually
 
 GROUP, SIMPLE = "classics", "loners"
 

@@ -13,11 +13,11 @@ from headrace.protocol.batches import BatchHeader, Record, headers, records_of
 from headrace.storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from headrace.storage.recovery import load_log
 from headrace.storage.topic_partition import TopicPartition
-from tests.clients import create_topic
-from tests.compacted_logs import COMPACTED, cleaner, run
+from tests.builders.compacted_logs import COMPACTED, cleaner, run
+from tests.clients.librdkafka import create_topic
 from tests.conftest import watch
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Kafka, Node, eventually
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Kafka, Node, eventually
 
 SEGMENT_BYTES = 1 << 20
 KEYS = 2_000

@@ -5,9 +5,9 @@ from contextlib import suppress
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription
 
-from tests.clients import SECONDS_MAX, admin, consumer, create_topic
+from tests.clients.librdkafka import SECONDS_MAX, admin, consumer, create_topic
 from tests.interop.conftest import Pair
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 GROUP = "wanderers"
 

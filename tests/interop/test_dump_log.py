@@ -1,11 +1,12 @@
-"""kafka-dump-log reads every file that we write, and finds nothing to complain about."""
+"""kafka-dump-log reads every file that we write, and reports no error."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.clients import (
+from tests.builders.segment_files import batch_headers
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     Sent,
     create_topic,
@@ -14,9 +15,8 @@ from tests.clients import (
     produce,
     set_topic_config,
 )
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Headrace, Node, eventually
-from tests.segments import batch_headers
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Headrace, Node, eventually
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -80,7 +80,7 @@ def test_every_batch_is_valid(kafka_release: KafkaRelease, directory: Path) -> N
 
 
 def test_every_offset_index_passes_the_check(kafka_release: KafkaRelease, directory: Path) -> None:
-    """LOG-12: sane by itself, and every entry points to the batch with its offset."""
+    """LOG-12: sane in itself, and every entry points to the batch with its offset."""
     paths = files(directory, "*-*/*.index")
     sane = dump(kafka_release, paths, "--index-sanity-check")
     passed, empty = sane.count("passed sanity check."), sane.count("is empty.")

@@ -1,12 +1,12 @@
 """A data directory moves between Headrace and Apache Kafka, and nothing in it changes."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.clients import (
+from tests.clients.librdkafka import (
     AN_HOUR_AGO,
     SECONDS_MAX,
     Sent,
@@ -22,9 +22,9 @@ from tests.clients import (
     values,
     watermarks,
 )
+from tests.clients.wire import Connection
 from tests.interop.conftest import Pair
-from tests.nodes import Node
-from tests.wire import Connection
+from tests.processes.nodes import Node
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIGS = {"retention.ms": "864000000", "segment.bytes": "1048576", "max.message.bytes": "2000000"}
@@ -67,7 +67,7 @@ def fill(node: Node, topic: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [Node.stop, Node.kill], ids=["stop", "kill"])
-def test_kafka_serves_what_headrace_wrote_and_back(
+def test_kafka_and_headrace_serve_each_others_logs(
     pair: Pair, ending: Callable[[Node], int]
 ) -> None:
     """LOG-11, LOG-12: records, offsets, timestamps and configs, there and back again."""
@@ -116,7 +116,7 @@ def test_headrace_takes_over_from_kafka(pair: Pair) -> None:
     assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
 
 
-def test_what_one_deleted_is_gone_for_the_other(pair: Pair) -> None:
+def test_topics_and_records_deleted_by_one_are_gone_for_the_other(pair: Pair) -> None:
     """LOG-5, LOG-13: topics and records."""
     ours, theirs = pair
     ours.start()
@@ -137,7 +137,7 @@ def test_what_one_deleted_is_gone_for_the_other(pair: Pair) -> None:
     assert len(listed[gone].partitions) == 4
 
 
-def test_an_idempotent_producer_goes_on_at_the_other_broker(pair: Pair) -> None:
+def test_an_idempotent_producer_continues_at_the_other_broker(pair: Pair) -> None:
     """PRD-15: producer ids handed out by one are never handed out by the other."""
     ours, theirs = pair
     given = []
@@ -148,7 +148,7 @@ def test_an_idempotent_producer_goes_on_at_the_other_broker(pair: Pair) -> None:
     assert len(set(given)) == 3
 
 
-def underscored(configs: dict[str, str]) -> dict[str, str]:
+def underscored(configs: dict[str, str]) -> dict[str, Any]:
     return {name.replace(".", "_"): value for name, value in configs.items()}
 
 

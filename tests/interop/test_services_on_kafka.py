@@ -11,10 +11,10 @@ import httpx2
 import pytest
 
 from headrace.http.users import PasswordHash
-from tests.kafka_release import KafkaRelease
-from tests.nodes import HOST, Kafka, Node, eventually, free_port
-from tests.registries import USER, USER_WITH_NAME, RegistryProcess, running_registry
-from tests.rest_proxies import JSON_V2, V2, proxy
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import HOST, Kafka, Node, eventually, free_port
+from tests.processes.registries import USER, USER_WITH_NAME, RegistryProcess, running_registry
+from tests.processes.rest_proxies import JSON_V2, V2, proxy
 
 PASSWORDS = {"ada": "ada-pw", "bob": "bob-pw"}
 RULE = {
@@ -137,7 +137,7 @@ def test_the_callers_own_name_counts_at_the_broker(
 
 @contextmanager
 def instances(guarded: Guarded, logs: Path) -> Iterator[tuple[RegistryProcess, RegistryProcess]]:
-    """The leader of a registry and who follows it."""
+    """The leader of a registry, and its followers."""
     settings = {
         "kafkastore.topic": f"_schemas-{logs.name}",
         "schema.registry.group.id": logs.name,
@@ -158,9 +158,7 @@ def instances(guarded: Guarded, logs: Path) -> Iterator[tuple[RegistryProcess, R
             one.end()
 
 
-def test_a_registry_whose_leader_froze_goes_on_and_begins_again(
-    guarded: Guarded, tmp_path: Path
-) -> None:
+def test_a_registry_whose_leader_froze_recovers(guarded: Guarded, tmp_path: Path) -> None:
     """SCH-14: the group, the fence and the topic of several instances, all by Apache Kafka."""
     with instances(guarded, tmp_path) as (leader, other):
         assert other.register("a", USER).json()["id"] == 1  # Handed on to the leader.
@@ -168,7 +166,7 @@ def test_a_registry_whose_leader_froze_goes_on_and_begins_again(
         eventually(lambda: other.is_leader, seconds=60)
         assert other.register("a", USER_WITH_NAME).json()["id"] == 2
         leader.process.send_signal(signal.SIGCONT)
-        # The fence refuses what it decides by its old state, unless it knows by now who leads.
+        # The fence rejects decisions of its old state, unless it already has the new leader.
         third = eventually(lambda: leader.register("b", '"int"').json().get("id"), seconds=60)
         assert third == 3
     topic, name = f"_schemas-{tmp_path.name}", f"{tmp_path.name}-again"

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.clients import create_topic, numbered, produce
+from tests.clients.librdkafka import create_topic, numbered, produce
+from tests.clients.share_group_apis import ShareGroupClient
 from tests.interop.conftest import Pair
-from tests.nodes import eventually
-from tests.share_group_client import ShareGroupClient
+from tests.processes.nodes import eventually
 
 GROUP = "wanderers"
 ACKNOWLEDGED, ARCHIVED = 2, 4
@@ -106,6 +106,6 @@ def seen(group: ShareGroupClient) -> tuple[object, ...]:
 
 
 def kept(group: ShareGroupClient, partition: int) -> Any:
-    """A state, read by one who leads nothing."""
+    """A state, read without a leader epoch, so that it fences no leader."""
     state = group.state("read_share_group_state", 0, partition, leader_epoch=-1)
     return state.state_epoch, state.start_offset, state.state_batches

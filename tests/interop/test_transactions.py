@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from headrace.client.admin import Admin
-from tests.clients import (
+from tests.clients.librdkafka import (
     SECONDS_MAX,
     consumer,
     create_topic,
@@ -14,12 +14,10 @@ from tests.clients import (
     read_values,
     values,
 )
-from tests.clients import (
-    produce as produce_plainly,
-)
+from tests.clients.librdkafka import produce as produce_plainly
+from tests.clients.transaction_logs import append_state, prepared
 from tests.interop.conftest import Pair
-from tests.nodes import Headrace, Node, eventually
-from tests.transaction_logs import append_state, prepared
+from tests.processes.nodes import Headrace, Node, eventually
 
 COMMITTED = {"isolation_level": "read_committed"}
 NAME = "moving"
@@ -56,7 +54,7 @@ def nodes(request: pytest.FixtureRequest, pair: Pair) -> tuple[Node, Node]:
 
 
 @pytest.mark.parametrize("ending", [Node.stop, Node.kill], ids=["stop", "kill"])
-def test_an_open_transaction_goes_on_with_the_other(
+def test_an_open_transaction_continues_at_the_other_broker(
     nodes: tuple[Node, Node], ending: Callable[[Node], int]
 ) -> None:
     """DEL-5, LOG-11: the same producer ends it, or its successor aborts it."""
@@ -76,7 +74,7 @@ def test_an_open_transaction_goes_on_with_the_other(
     )
 
 
-def test_offsets_in_a_transaction_go_on_with_the_other(nodes: tuple[Node, Node]) -> None:
+def test_offsets_in_a_transaction_continue_at_the_other_broker(nodes: tuple[Node, Node]) -> None:
     """DEL-4: they are pending in `__consumer_offsets` until the marker comes."""
     first, second = nodes
     first.start()

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster by `kubectl`, as its configuration says; this machine is a node of it.
+"""A Kubernetes cluster by `kubectl` and its configuration; this machine is a node of it.
 
 The lake is a folder of this machine that pods get as a volume, so that a driver outside of the
 cluster, and the test, see the same files.
@@ -20,7 +20,7 @@ COMMAND_S_MAX = 120.0
 
 
 def kubectl(*words: str, text: str = "") -> str:
-    """What the command answers; its complaint if it fails."""
+    """Run `kubectl` and return its output; raise with its error output if it fails."""
     done = subprocess.run(
         ["kubectl", *words],
         input=text,
@@ -34,7 +34,7 @@ def kubectl(*words: str, text: str = "") -> str:
 
 
 def address() -> str:
-    """Where the cluster's API is, as the configuration has it."""
+    """The address of the cluster's API, from the configuration."""
     server = "jsonpath={.clusters[0].cluster.server}"
     return kubectl("config", "view", "--minify", "-o", server)
 
@@ -69,7 +69,7 @@ def kill(pod: str) -> None:
 
 @contextmanager
 def access_and_lake(lake: Path) -> Iterator[None]:
-    """What the example's manifests ask for, over a folder of this machine; all of it goes again."""
+    """Create the accounts and volumes of the example's manifests; delete them at the end."""
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

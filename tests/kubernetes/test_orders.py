@@ -35,7 +35,7 @@ from tests.kubernetes.cluster import (
     kubectl,
     running,
 )
-from tests.processes import started
+from tests.processes.process_trees import started
 
 HOST = os.environ.get("HEADRACE_KUBERNETES_HOST", "")
 BOOTSTRAP = os.environ.get("HEADRACE_KUBERNETES_BOOTSTRAP", f"{HOST}:9092")
@@ -81,7 +81,7 @@ class Orders:
         self.sent += count
 
     def has_all(self) -> bool:
-        """Whether all that was sent has come through to both tables at the end."""
+        """Return whether all sent records have reached both tables at the end."""
         if not {"trusted.orders", "refined.changes_by_customer"} <= set(Lake(self.lake).names()):
             return False
         counted = self._rows("refined.changes_by_customer", "changes")
@@ -91,7 +91,7 @@ class Orders:
         return sum(row["changes"] for row in counted) >= self.sent and oldest >= self.sent - IDS
 
     def refusals(self) -> list[str]:
-        """What the cluster did not let Spark do, from its log."""
+        """Lines of Spark's log about requests that the cluster rejected."""
         log = self.lake / "_headrace" / "pipelines" / "orders" / "spark.log"
         return [line for line in log.read_text().splitlines() if "forbidden" in line]
 

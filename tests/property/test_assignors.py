@@ -86,14 +86,14 @@ def test_uniform_leaves_no_move_that_would_help(case: tuple[Members, Topics]) ->
 
 
 @given(unlike())
-def test_uniform_is_content_with_its_own_work(case: tuple[Members, Topics]) -> None:
+def test_uniform_keeps_its_own_assignment(case: tuple[Members, Topics]) -> None:
     members, topics = case
     shares = assign_uniformly(members, topics)
     assert assign_uniformly(with_previous(members, shares), topics) == shares
 
 
 @given(alike(), st.data())
-def test_uniform_moves_only_what_balance_asks_for(
+def test_uniform_moves_only_partitions_that_balance_requires(
     case: tuple[Members, Topics], data: st.DataObject
 ) -> None:
     """After a member has left, the others keep all they had."""

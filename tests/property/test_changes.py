@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headrace.lake.catalog import Lake
-from headrace.lake.changes import (
+from headrace.lake.applied_changes import (
     ChangeRules,
     KeyedTable,
     apply_changes,
@@ -21,12 +20,13 @@ from headrace.lake.changes import (
     history_schema,
     target_schema,
 )
-from headrace.lake.commits import Token
+from headrace.lake.catalog import Lake
+from headrace.lake.commit_log import Token
 from headrace.lake.data_files import FileWriter
 from headrace.lake.tables import Table
-from headrace.spark.tables import merging
-from tests import parcels_here
-from tests.change_tables import LINEAGE, Change, ChangedTable, Crash, delete, events_of
+from headrace.spark.tables import distributed_merges
+from tests.builders import local_parcels
+from tests.builders.change_tables import LINEAGE, Change, ChangedTable, Crash, delete, events_of
 
 changes = st.builds(
     Change,
@@ -84,11 +84,11 @@ deleted_then_old = [
     batches=st.lists(st.tuples(st.sampled_from("ab"), st.lists(changes, max_size=5)), max_size=8),
     dies=st.lists(st.sampled_from(["", "", "history", "target"]), max_size=12),
 )
-def test_a_batch_that_died_may_come_again_after_those_of_other_flows(
+def test_a_failed_batch_may_be_repeated_after_batches_of_other_flows(
     batches: list[tuple[str, list[Change]]], dies: list[str]
 ) -> None:
     """ARC-4: what one flow has written counts for the others, though it died before its end."""
-    # Of equal events the later counts, and which one that is is not what this is about.
+    # The later one of equal events counts; their order is not tested here.
     given = [
         (flow, [e._replace(value=f"{e.sequence}") for e in events]) for flow, events in batches
     ]
@@ -106,7 +106,7 @@ two_versions = [([Change("a", 1, "x")], False), ([Change("a", 2, "y")], False)]
 @settings(max_examples=8, deadline=None)
 @example(batches=two_versions, is_required=True)
 @given(batches=lake_batches, is_required=st.booleans())
-def test_delta_tables_agree_whatever_dies_between_their_commits(
+def test_delta_tables_agree_after_crashes_between_their_commits(
     batches: list[tuple[list[Change], bool]], is_required: bool
 ) -> None:
     events = [event for given, _ in batches for event in given]
@@ -124,14 +124,14 @@ def test_delta_tables_agree_whatever_dies_between_their_commits(
 @settings(max_examples=8, deadline=None)
 @example(batches=two_versions, is_required=True)
 @given(batches=lake_batches, is_required=st.booleans())
-def test_tasks_that_have_a_part_of_the_keys_each_come_to_the_same(
+def test_tasks_with_a_part_of_the_keys_each_give_the_same_table(
     batches: list[tuple[list[Change], bool]], is_required: bool
 ) -> None:
     """ARC-4: what a large batch goes through, whatever dies between its commits."""
     events = [event for given, _ in batches for event in given]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(merging, "work_by_key", parcels_here.work_by_key)
-        patched.setattr(merging, "work_by_group", parcels_here.work_by_group)
+        patched.setattr(distributed_merges, "work_by_key", local_parcels.work_by_key)
+        patched.setattr(distributed_merges, "work_by_group", local_parcels.work_by_group)
         for scd_type, truth in ((1, newest_rows(events)), (2, versions(events))):
             table = LakeTables(Path(folder) / str(scd_type), scd_type, is_required=is_required)
             for number, (given, dies) in enumerate(batches):
@@ -183,12 +183,12 @@ class LakeTables:
         rows = self.events(events)
         with FileWriter(scratch, rows.schema) as writer:
             writer.write(rows)
-            files = merging.staged_files(str(scratch), rows.schema, writer.close())
-        merging.apply_changes_by_tasks(
+            files = distributed_merges.staged_files(str(scratch), rows.schema, writer.close())
+        distributed_merges.apply_changes_by_tasks(
             cast(Any, None),
             DyingAtExchange(self.target) if dies else self.target,
             self.history,
-            merging.Staged(files, rows.nbytes),
+            distributed_merges.Staged(files, rows.nbytes),
             ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
             Token("writer", batch),
             LINEAGE,
@@ -269,7 +269,7 @@ def feed_by_flows(
 
 
 def deciding(events: list[Change]) -> list[Change]:
-    """Of the events with one key and one sequence the one that counts, in order."""
+    """Return the event that counts of those with one key and sequence, in order."""
     ordered = sorted(
         enumerate(events),
         key=lambda e: (e[1].key, e[1].sequence, bool(e[1].is_delete), e[0]),

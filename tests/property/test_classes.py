@@ -30,7 +30,7 @@ from headrace.serdes.classes.model import (
     UnionOf,
 )
 
-# Each example starts a program, so a failing one is told as it is: to shrink it would take minutes.
+# Each example starts a program, so a failing one is reported as it is: to shrink it takes minutes.
 FEW = settings(deadline=None, phases=[Phase.explicit, Phase.generate])
 
 NAMES = st.sampled_from(
@@ -38,7 +38,7 @@ NAMES = st.sampled_from(
 )
 LETTERS = st.characters(max_codepoint=0x17F) | st.sampled_from("日本😍")
 DOCS = st.none() | st.sampled_from(
-    ["Short.", 'Says "so".', "Two\n\nparagraphs of it.", "back\\slash", "x" * 90, "it's"]
+    ["Short.", 'Quotes "so".', "Two\n\nparagraphs of it.", "back\\slash", "x" * 90, "it's"]
 )
 DEFAULTS: dict[Type, st.SearchStrategy[Any]] = {
     Scalar.BOOLEAN: st.booleans(),
@@ -156,13 +156,3 @@ def test_a_protobuf_file_gives_the_class_that_gives_it(flavour: Flavour, shape: 
     text = protobuf.write(inspection.shape_of(class_of(shape, flavour)))
     again = inspection.shape_of(class_of(protobuf.read(compiled(text)), flavour))
     assert protobuf.write(again) == text
-
-
-@pytest.mark.parametrize("flavour", Flavour)
-@given(shapes())
-@settings(FEW, max_examples=10)
-def test_source_is_as_a_formatter_leaves_it(flavour: Flavour, shape: Shape) -> None:
-    text = source.write(shape, flavour)
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", "-"]
-    formatted = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    assert formatted.stdout == ""

@@ -1,4 +1,4 @@
-"""Whatever the bytes: a message or a DecodeError, never anything else."""
+"""Any bytes give a message or a DecodeError."""
 
 import tracemalloc
 
@@ -12,7 +12,7 @@ from headrace.protocol.hot_produce import read_produce
 from headrace.protocol.message import Message
 from headrace.protocol.metadata_records import decode_metadata_record, encode_metadata_record
 from headrace.protocol.schemas.produce import ProduceRequest
-from tests.messages import (
+from tests.builders.messages import (
     CONTROL_RECORDS,
     METADATA_RECORDS,
     REQUESTS,
@@ -39,7 +39,7 @@ def decoded(message: type[Message], version: int, data: bytes) -> Message | None
 
 @given(st.sampled_from(ALL_VERSIONS), seeds)
 @settings(max_examples=400)
-def test_what_is_encoded_is_decoded(which: tuple[type[Message], int], seed: int) -> None:
+def test_encoded_messages_decode_to_equal_ones(which: tuple[type[Message], int], seed: int) -> None:
     message, version = which
     made = sample(message, version, seed)
     assert decode(message, version, encode(made, version)) == made
@@ -147,7 +147,7 @@ def test_unknown_tagged_fields_are_passed_over(which: tuple[type[Message], int],
 
 @given(st.sampled_from(ProduceRequest.VERSIONS), seeds, st.data())
 @settings(max_examples=400)
-def test_the_hand_written_produce_reader_takes_what_the_compiled_one_takes(
+def test_the_two_readers_of_produce_requests_agree(
     version: int, seed: int, data: st.DataObject
 ) -> None:
     encoded = bytearray(encode(sample(ProduceRequest, version, seed), version))

@@ -11,7 +11,15 @@ from headrace.protocol.batches import Record, build_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log
-from tests.compacted_logs import COMPACTED, NOW, PARTITION, append, cleaner, records_in, run
+from tests.builders.compacted_logs import (
+    COMPACTED,
+    NOW,
+    PARTITION,
+    append,
+    cleaner,
+    records_in,
+    run,
+)
 
 HOUR = 3_600_000
 CONFIG = msgspec.structs.replace(COMPACTED, delete_retention_ms=HOUR, index_interval_bytes=100)

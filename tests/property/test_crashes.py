@@ -18,8 +18,8 @@ from headrace.storage.config import LogConfig
 from headrace.storage.directories import LogDirectories
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
-from tests.faults import killed_after
-from tests.logs import (
+from tests.builders.failing_disk import killed_after
+from tests.builders.logs import (
     NOW,
     TOPIC_ID,
     append,
@@ -169,7 +169,7 @@ def test_a_damaged_batch_is_never_served(
 
 
 @given(sizes=SOME_BATCHES, junk=st.binary(min_size=1, max_size=200))
-def test_what_follows_the_last_batch_is_cut_off(
+def test_bytes_behind_the_last_batch_are_cut_off(
     sizes: list[int], junk: bytes, directories: Iterator[Path]
 ) -> None:
     log = filled_log(next(directories), sizes)
@@ -190,7 +190,7 @@ def test_what_follows_the_last_batch_is_cut_off(
 def test_any_damage_to_an_index_is_repaired(
     sizes: list[int], data: st.DataObject, directories: Iterator[Path]
 ) -> None:
-    """Indexes, snapshots and epochs can be made anew, so what is in them never decides alone."""
+    """Indexes, snapshots and epochs can be rebuilt, so their content never decides alone."""
     log = filled_log(next(directories), sizes)
     log.close()
     extension = data.draw(st.sampled_from((".index", ".timeindex", ".snapshot", "checkpoint")))

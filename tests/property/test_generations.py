@@ -16,16 +16,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Architecture
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.architectures import Move, Moving, begin
-from headrace.pipelines.running.generations import check_way_back, drop, next_number
-from headrace.pipelines.running.layers import tables_of
-from headrace.pipelines.running.replaying import check_architecture
-from headrace.pipelines.running.state import PipelineState
-from tests.declared_pipelines import COUNTED, load_folder, turned
+from headrace.pipelines.running.correcting.replay import check_architecture
+from headrace.pipelines.running.state.folders import PipelineState
+from headrace.pipelines.running.tables.architectures import ViewMigration, ViewMigrations, begin
+from headrace.pipelines.running.tables.generations import check_way_back, drop, next_number
+from headrace.pipelines.running.tables.layers import tables_of
+from tests.builders.declared_pipelines import COUNTED, load_folder, turned
 
 VIEW, INPUT = "refined.n", "raw.o"
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -78,16 +78,18 @@ class Played:
         if len(stored) == 2:
             batch, speed = written
             layers = MergedViewEntry(VIEW, ("id",), {"n": "sum"}, batch, speed, "shop")
-        Moving(self.lake, self.state, [Move(VIEW, source, source.version, stored, layers)]).settle()
+        ViewMigrations(
+            self.lake, self.state, [ViewMigration(VIEW, source, source.version, stored, layers)]
+        ).complete()
 
     def replay(self, *, keep_input: bool = False) -> None:
         check_architecture(self.lake, self.pipeline)
         number = next_number(self.lake, self.state, "shop")
-        assert begin(self.lake, self.state, self.pipeline, number) == {}, "nothing moves"
+        assert begin(self.lake, self.state, self.pipeline, number) == {}, "nothing migrations"
         names = self.stored if keep_input else (INPUT, *self.stored)
         built = dict.fromkeys(names, number)
         self.make(built, self.current(INPUT) if keep_input else number)
-        self.state.note_switch({name: self.current(name) for name in built})
+        self.state.record_switch({name: self.current(name) for name in built})
         self.lake.switch(built)
 
     def back(self) -> None:
@@ -95,7 +97,7 @@ class Played:
             check_way_back(self.lake.catalog(), self.pipeline, earlier)
             self.lake.switch(earlier)
             self.state.forget_switch()
-            self.state.note_building({})
+            self.state.record_building({})
 
     def drop(self, generation: int) -> None:
         gone = drop(self.lake, self.state, self.pipeline, generation)
@@ -123,7 +125,7 @@ DOINGS: dict[str, Callable[[Played], None]] = {
 @settings(max_examples=20)
 @example(doings=["replay", "turn", "run", "turn", "back"])
 @given(doings=st.lists(st.sampled_from(sorted(DOINGS)), max_size=12))
-def test_a_run_goes_on_only_with_what_was_built_from_the_input_that_counts(
+def test_a_run_continues_only_from_states_of_its_current_input(
     doings: list[str],
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:

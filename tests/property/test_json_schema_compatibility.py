@@ -2,7 +2,7 @@
 
 The oracle is `covers` of jsonschema-rs, which proves that one schema takes every value of another.
 It may also answer that it does not know; that counts as no. Of a property that only one of two
-schemas names it never knows, so both are asked for with all names spelled out.
+schemas unknown names, so both are asked for with all names spelled out.
 
 Where Confluent's rules go another way on purpose, and which is left out of the schemas here:
 
@@ -23,9 +23,9 @@ import jsonschema_rs
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.registry.compatibility.json_schema import incompatibilities
+from headrace.registry.compatibility.json_schema.comparison import incompatibilities
+from headrace.serdes.json_schema.codec import validate
 from headrace.serdes.json_schema.parsing import parse
-from headrace.serdes.json_schema.validation import validate
 
 COUNTS = st.integers(0, 3)
 NAMES = "ab"

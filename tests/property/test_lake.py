@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.lake.catalog import Lake
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.data_files import FileWriter
 from headrace.lake.reading import read_batches
-from tests.lakes import appended, written
+from headrace.lake.rewriting import optimize
+from tests.builders.lakes import appended, written
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 MOMENTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2200, 1, 1), timezones=st.just(dt.UTC))
@@ -57,7 +58,7 @@ def counted(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
 
 @settings(max_examples=20)
 @given(rows=ROWS)
-def test_rows_come_back_whatever_the_partition_is_called(rows: list[dict[str, Any]]) -> None:
+def test_rows_are_returned_for_any_name_of_a_partition(rows: list[dict[str, Any]]) -> None:
     with place() as root:
         table = Lake(root).create("raw.any", SCHEMA, partition_by=["part"])
         appended(table, rows)
@@ -100,7 +101,7 @@ STEPS = st.lists(
 
 @settings(max_examples=20)
 @given(steps=STEPS)
-def test_a_batch_is_there_as_it_came_last_whenever_files_are_joined(
+def test_the_last_version_of_a_batch_survives_joining_of_files(
     steps: list[tuple[str, str, int]],
 ) -> None:
     """Each row is named by the step that brought it, so that no two are alike."""
@@ -110,7 +111,7 @@ def test_a_batch_is_there_as_it_came_last_whenever_files_are_joined(
         for number, (what, writer, count) in enumerate(steps):
             batches = expected[writer]
             if what == "tidy":
-                table.optimize()
+                optimize(table)
                 continue
             if what == "next" or not batches:
                 batches.append([])

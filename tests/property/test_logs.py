@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from headrace.protocol.batches import Record, headers
 from headrace.storage.log import Log
 from headrace.storage.segment import Segment
-from tests.logs import NOW, all_records, append, fresh_directories, new_log, records_in, reopened
+from tests.builders.logs import (
+    NOW,
+    all_records,
+    append,
+    fresh_directories,
+    new_log,
+    records_in,
+    reopened,
+)
 
 SIZES = st.lists(st.integers(0, 300), min_size=1, max_size=5)
 APPENDS = st.tuples(st.just("append"), SIZES, st.integers(-50, 50))
@@ -26,7 +34,7 @@ SCRIPTS = st.lists(
 
 
 class Model:
-    """What a log should hold: its records, each with the offset its batch begins at."""
+    """The expected content of a log: records, with the base offset of their batch."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -93,7 +101,7 @@ def test_a_log_is_a_list_of_records(
     )
     model = Model()
     for step, sizes, number in script:
-        log = carry_out(log, model, step, sizes, number)
+        log = performed(log, model, step, sizes, number)
         assert (log.log_start_offset, log.log_end_offset) == (model.start, model.end)
     assert all_records(log, size_max=size_max) == model.kept
     for segment in log.segments:
@@ -102,7 +110,7 @@ def test_a_log_is_a_list_of_records(
     log.release()
 
 
-def carry_out(log: Log, model: Model, step: str, sizes: list[int], number: int) -> Log:
+def performed(log: Log, model: Model, step: str, sizes: list[int], number: int) -> Log:
     match step:
         case "append":
             model.append(log, sizes, number)
@@ -116,8 +124,8 @@ def carry_out(log: Log, model: Model, step: str, sizes: list[int], number: int) 
             return reopened(log, recovery_point=log.recovery_point)
         case "evict":
             for segment in log.segments:
-                segment.let_go_of_file()
-                segment.let_go_of_indexes()
+                segment.release_file()
+                segment.release_indexes()
         case "consume":
             assert all_records(log) == model.kept
         case "delete records":
@@ -128,7 +136,7 @@ def carry_out(log: Log, model: Model, step: str, sizes: list[int], number: int) 
 
 
 def check_indexes(segment: Segment) -> None:
-    """An index never points past its file, and always at a batch that ends where it says."""
+    """An index never points past its file, and always at a batch that ends at its entry."""
     data = Path(segment.path(".log")).read_bytes()
     assert len(data) == segment.size
     ends = {position: header.last_offset for position, header in headers(data)}

@@ -1,4 +1,4 @@
-"""Whatever the cluster went through, its snapshot gives the same image again."""
+"""A snapshot restores the same image after any changes of the cluster."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ from headrace.protocol.schemas.records.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from tests.images import KAFKA_LEVELS
+from tests.builders.metadata_images import KAFKA_LEVELS
 
 ids = st.lists(st.integers(0, 5), max_size=3, unique=True)
 uuids = st.binary(min_size=16, max_size=16)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.otlp import series_in
 from headrace.protocol.primitives import DecodeError
-from tests.otlp import gauge, histogram, metrics_data, total
+from tests.builders.otlp import gauge, histogram, metrics_data, total
 
 GENUINE = metrics_data(
     gauge("latency.avg", 1.5, node_id="1"),
@@ -18,15 +18,13 @@ GENUINE = metrics_data(
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_rejected(data: bytes) -> None:
     with suppress(DecodeError):
         assert len(series_in(data, 3)) <= 3
 
 
 @given(st.integers(0, len(GENUINE) - 1), st.integers(0, 255), st.integers(0, len(GENUINE)))
-def test_genuine_bytes_with_one_changed_or_the_end_cut_off(
-    place: int, value: int, end: int
-) -> None:
+def test_damaged_bytes_are_decoded_or_rejected(place: int, value: int, end: int) -> None:
     data = bytearray(GENUINE)
     data[place] = value
     with suppress(DecodeError):

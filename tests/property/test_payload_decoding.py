@@ -154,7 +154,7 @@ styles = st.sampled_from(
 
 
 def decoded_whole(decoder: Decoder, payloads: list[bytes | None]) -> Decoded:
-    """What a decoder makes; it has a row per payload, and a bad row has no values."""
+    """Decode payloads: one row per payload, and a bad row has no values."""
     decoded = decoder.decode(pa.array(payloads, pa.binary()))
     decoded.columns.validate(full=True)
     decoded.errors.validate(full=True)
@@ -178,7 +178,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 @given(records=st.lists(json_records, max_size=5), style=styles)
-def test_json_is_read_as_it_was_written(
+def test_decoded_json_equals_the_written_values(
     records: list[dict[str, Any]], style: dict[str, Any]
 ) -> None:
     decoded = decoded_whole(JSON, [json.dumps(record, **style).encode() for record in records])
@@ -215,7 +215,7 @@ def test_timestamps_are_exact(moment: Any) -> None:
 
 
 @given(st.lists(st.tuples(int64s, doubles, texts.filter(len), st.booleans()), max_size=5))
-def test_csv_is_read_as_it_was_written(records: list[tuple[int, float, str, bool]]) -> None:
+def test_decoded_csv_equals_the_written_values(records: list[tuple[int, float, str, bool]]) -> None:
     quoted = [(i, d, '"' + s.replace('"', '""') + '"', b) for i, d, s, b in records]
     payloads: list[bytes | None] = [f"{i},{d},{s},{b},,".encode() for i, d, s, b in quoted]
     decoded = decoded_whole(CSV, payloads)
@@ -224,7 +224,7 @@ def test_csv_is_read_as_it_was_written(records: list[tuple[int, float, str, bool
 
 
 @given(st.lists(avro_records, max_size=5))
-def test_flat_avro_is_read_as_it_was_written(records: list[dict[str, Any]]) -> None:
+def test_decoded_flat_avro_equals_the_written_values(records: list[dict[str, Any]]) -> None:
     decoded = decoded_whole(AVRO, [encode(AVRO_SCHEMA, record) for record in records])
     assert decoded.errors.null_count == len(records)
     assert decoded.columns.to_pylist() == records
@@ -234,7 +234,7 @@ def test_flat_avro_is_read_as_it_was_written(records: list[dict[str, Any]]) -> N
 def test_unions_are_read_alike_by_columns_and_row_by_row(payloads: list[bytes]) -> None:
     decoded = decoded_whole(UNION, list(payloads))
     assert decoded.errors.null_count == len(payloads)
-    rows = [RowReader(UNION.writer).record(payload) for payload in payloads]
+    rows = [RowReader(UNION.writer, UNION.reader).record(payload) for payload in payloads]
     assert decoded.columns.to_pylist() == pa.RecordBatch.from_pylist(rows, UNION.schema).to_pylist()
 
 
@@ -242,7 +242,7 @@ def test_unions_are_read_alike_by_columns_and_row_by_row(payloads: list[bytes]) 
 def test_columns_and_rows_agree_which_bytes_are_a_record(payload: bytes) -> None:
     decoded = decoded_whole(UNION, [payload])
     try:
-        row = RowReader(UNION.writer).record(payload)
+        row = RowReader(UNION.writer, UNION.reader).record(payload)
     except ValueError:
         assert decoded.errors.null_count == 0
     else:
@@ -252,7 +252,7 @@ def test_columns_and_rows_agree_which_bytes_are_a_record(payload: bytes) -> None
 
 
 @given(st.lists(st.tuples(texts.filter(len), texts.filter(len)), max_size=5))
-def test_escaped_csv_is_read_as_it_was_written(records: list[tuple[str, str]]) -> None:
+def test_decoded_escaped_csv_equals_the_written_values(records: list[tuple[str, str]]) -> None:
     payloads: list[bytes | None] = [
         ",".join('"' + escaped(text) + '"' for text in record).encode() for record in records
     ]
@@ -261,7 +261,7 @@ def test_escaped_csv_is_read_as_it_was_written(records: list[tuple[str, str]]) -
 
 
 @given(st.lists(nested_records, max_size=5))
-def test_nested_avro_is_read_as_it_was_written(records: list[dict[str, Any]]) -> None:
+def test_decoded_nested_avro_equals_the_written_values(records: list[dict[str, Any]]) -> None:
     decoded = decoded_whole(NESTED, [encode(NESTED_SCHEMA, record) for record in records])
     assert decoded.errors.null_count == len(records)
     rows = [{**row, "m": dict(row["m"])} for row in decoded.columns.to_pylist()]
@@ -275,7 +275,7 @@ def test_any_bytes_are_rows_or_errors(name: str, payloads: list[bytes | None]) -
 
 
 @given(text=st.text('{}[]",:\\u0123456789abcdeEtrufalsn.-+ \n"is', max_size=40))
-def test_what_python_calls_json_is_json_here(text: str) -> None:
+def test_texts_are_valid_json_exactly_if_python_accepts_them(text: str) -> None:
     """The judge is a strict parser: what it takes is no syntax error here, and the reverse."""
     decoded = decoded_whole(JsonDecoder(schema_of("nothing STRING")), [text.encode()])
     (error,) = decoded.errors.to_pylist()
@@ -288,7 +288,7 @@ def test_what_python_calls_json_is_json_here(text: str) -> None:
 
 
 @given(record=json_records, data=st.data())
-def test_a_damaged_json_text_never_passes_for_another_type(
+def test_a_damaged_json_text_is_never_decoded_as_another_type(
     record: dict[str, Any], data: st.DataObject
 ) -> None:
     text = bytearray(json.dumps(record).encode())

@@ -1,4 +1,4 @@
-"""Whatever a pipeline's SQL is, its names are found or it is refused with a line."""
+"""Any SQL of a pipeline has its names found, or is rejected with a line."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from headrace.pipelines.declaring.registry import Registry
 from headrace.pipelines.declaring.sql_files import declare_file
-from headrace.pipelines.declaring.sql_text import SqlSyntaxError, references, replaced, tokens
+from headrace.pipelines.queries.sql_references import references, replaced
+from headrace.serdes.sql_tokens import SqlSyntaxError, tokens
 
 WORDS = st.sampled_from(
     [
@@ -80,10 +81,10 @@ def test_every_relation_of_a_from_clause_is_found(
 
 
 @given(SQL)
-def test_any_file_declares_something_or_says_where_it_is_wrong(sql: str) -> None:
+def test_any_file_is_declared_or_reports_the_line_of_its_error(sql: str) -> None:
     registry = Registry(Path("/folder"))
     declare_file(sql, "a.sql", registry)
     lines = sql.count("\n") + 1
     for problem in registry.problems:
-        assert problem.place is not None
-        assert 1 <= problem.place.line <= lines
+        assert problem.location is not None
+        assert 1 <= problem.location.line <= lines

@@ -10,7 +10,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headrace.registry.compatibility.protobuf import differences, incompatibilities
+from headrace.registry.compatibility.protobuf.comparing import differences, incompatibilities
+from headrace.serdes.payload_errors import CorruptPayload, UnfitValue
 from headrace.serdes.protobuf.elements import (
     Constant,
     Enum,
@@ -25,7 +26,6 @@ from headrace.serdes.protobuf.elements import (
     Reserved,
     Word,
 )
-from headrace.serdes.protobuf.errors import CorruptPayload, UnfitValue
 from headrace.serdes.protobuf.indexes import INDEXES_MAX, read_indexes, write_indexes
 from headrace.serdes.protobuf.messages import message_type
 from headrace.serdes.protobuf.parsing import ProtobufSchema, parse_afresh
@@ -39,7 +39,7 @@ SCALARS = (
 )
 KEYS = ("int32", "sint64", "fixed32", "bool", "string")
 
-# protoc is started anew for each text, so fewer examples than where a function is called.
+# protoc is started for each text, so fewer examples than where a function is called.
 with_protoc = settings(max_examples=max(20, settings().max_examples // 5))
 
 
@@ -113,13 +113,13 @@ def in_order_of_numbers(schema: ProtobufSchema) -> FileDescriptorProto:
 
 
 @given(FILES)
-def test_what_is_printed_is_read_as_it_was(file: File) -> None:
+def test_printed_files_are_parsed_to_equal_ones(file: File) -> None:
     assert read(print_file(file)) == file
 
 
 @given(FILES)
 @with_protoc
-def test_the_canonical_text_means_what_the_text_means(file: File) -> None:
+def test_the_canonical_text_keeps_the_meaning(file: File) -> None:
     schema = parse_afresh(print_file(file), ())
     again = parse_afresh(schema.canonical(), ())
     assert in_order_of_numbers(again) == in_order_of_numbers(schema)
@@ -127,7 +127,7 @@ def test_the_canonical_text_means_what_the_text_means(file: File) -> None:
 
 @given(FILES)
 @with_protoc
-def test_the_normalized_text_means_what_the_text_means(file: File) -> None:
+def test_the_normalized_text_keeps_the_meaning(file: File) -> None:
     schema = parse_afresh(print_file(file), ())
     again = parse_afresh(schema.normalized(), ())
     assert in_order_of_numbers(again) == in_order_of_numbers(schema)
@@ -145,7 +145,7 @@ def test_a_descriptor_and_its_text_are_one_schema(file: File) -> None:
 
 @given(FILES)
 @with_protoc
-def test_a_schema_reads_what_it_has_written(file: File) -> None:
+def test_a_schema_is_compatible_with_its_descriptor(file: File) -> None:
     schema = parse_afresh(print_file(file), ())
     lifted = parse_afresh(schema.formatted("serialized"), ())
     assert incompatibilities(lifted, schema) == incompatibilities(schema, lifted) == []
@@ -173,7 +173,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(VALUES)
-def test_values_of_options_are_read_as_they_were(value: Any) -> None:
+def test_values_of_options_round_trip(value: Any) -> None:
     file = File(options=(Option("(x).y", value),))
     assert read(print_file(file)) == file
 
@@ -267,7 +267,7 @@ def test_any_json_is_a_message_or_refused(value: Any) -> None:
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=INDEXES_MAX), st.binary())
-def test_indexes_are_read_as_they_were(indexes: list[int], rest: bytes) -> None:
+def test_indexes_round_trip(indexes: list[int], rest: bytes) -> None:
     written = write_indexes(indexes)
     assert read_indexes(written + rest) == (tuple(indexes), len(written))
 
@@ -279,6 +279,6 @@ def test_any_bytes_are_indexes_or_none(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["A" * 100, "AAAA====", "CgE=", "Cg==" * 1000])
-def test_base64_of_nonsense_is_refused_or_empty(text: str) -> None:
+def test_invalid_base64_is_rejected_or_empty(text: str) -> None:
     with contextlib.suppress(InvalidSchema):
         use(parse_afresh(text, ()))

@@ -10,7 +10,7 @@ from headrace.errors import InvalidRecordState, InvalidRequest
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.partition import Acknowledgement, Acquired, SharePartition
 from headrace.shares.runs import Change, RecordState
-from headrace.shares.selection import ShareLimits, Span, Wish
+from headrace.shares.selection import Pick, ShareLimits, Span
 from headrace.shares.state import SharePartitionState, StateBatch
 
 MEMBERS = ("ada", "bob", "eve")
@@ -18,7 +18,7 @@ LOCK_MS = 1_000
 
 
 class Sharing(RuleBasedStateMachine):
-    """Members, a log that grows and shrinks, a persister that may fail, leaders that come anew."""
+    """Members, a log that grows and shrinks, a persister that may fail, leaders that change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,8 +71,8 @@ class Sharing(RuleBasedStateMachine):
         offset = self.partition.fetch_offset()
         before = len(self.partition.runs)
         spans = [span for span in self.log if span.last >= offset]
-        wish = Wish(member, most, batch_size, is_strict)
-        acquired = self.partition.acquire(wish, offset, spans, self.limits, self.now_ms)
+        pick = Pick(member, most, batch_size, is_strict)
+        acquired = self.partition.acquire(pick, offset, spans, self.limits, self.now_ms)
         given = [offset for one in acquired for offset in range(one.first, one.last + 1)]
         assert len(given) <= most if is_strict else len(given) <= most + 12
         assert not most or len(given) - before <= self.limits.record_locks_max + 12
@@ -98,7 +98,7 @@ class Sharing(RuleBasedStateMachine):
         said = list(zip(mine, kinds, strict=False))
         batches = [Acknowledgement(offset, offset, [kind]) for offset, kind in said]
         change = self.partition.acknowledge(member, batches, self.limits, self.now_ms)
-        self.carry_out(change, is_written=is_written)
+        self.apply(change, is_written=is_written)
         if not is_written:
             return
         for offset, kind in said:
@@ -116,7 +116,7 @@ class Sharing(RuleBasedStateMachine):
         types = [1 + offset % 3 for offset in row]
         batch = Acknowledgement(row[0], row[-1], types)
         change = self.partition.acknowledge(member, [batch], self.limits, self.now_ms)
-        self.carry_out(change, is_written=is_written)
+        self.apply(change, is_written=is_written)
         if is_written:
             for offset, kind in zip(row, types, strict=True):
                 del self.held[offset]
@@ -140,7 +140,7 @@ class Sharing(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(MEMBERS), is_written=st.booleans())
     def leave(self, member: str, is_written: bool) -> None:
-        self.carry_out(self.partition.release(member, self.limits), is_written=is_written)
+        self.apply(self.partition.release(member, self.limits), is_written=is_written)
         if is_written:
             self.held = {offset: who for offset, who in self.held.items() if who != member}
 
@@ -152,17 +152,17 @@ class Sharing(RuleBasedStateMachine):
             for run in change.runs:
                 for offset in range(run.first, run.last + 1):
                     assert self.held.pop(offset), "only what is held expires"
-        self.carry_out(change, is_written=True)
+        self.apply(change, is_written=True)
 
     @rule()
     def deliver_letters(self) -> None:
         for letter in self.letters:
-            self.carry_out(self.partition.archive(letter.first, letter.last), is_written=True)
+            self.apply(self.partition.archive(letter.first, letter.last), is_written=True)
         self.letters.clear()
 
     @rule()
     def crash(self) -> None:
-        """A new leader knows what was written, and nothing else."""
+        """A new leader has the written state only."""
         batches = {
             StateBatch(offset, offset, one.delivery_state, one.delivery_count)
             for offset, one in self.written.items()
@@ -180,7 +180,7 @@ class Sharing(RuleBasedStateMachine):
         assert offset not in self.settled, f"{offset} was {self.settled.get(offset)} before"
         self.settled[offset] = how
 
-    def carry_out(self, change: Change | None, *, is_written: bool) -> None:
+    def apply(self, change: Change | None, *, is_written: bool) -> None:
         if change is None:
             return
         if not is_written:
@@ -233,7 +233,7 @@ class Sharing(RuleBasedStateMachine):
         assert all(run.count <= 6 for run in self.partition.runs.items)
 
     def teardown(self) -> None:
-        """Whatever happened: from here on every record can still be brought to an end."""
+        """Every record can still be settled after any steps."""
         self.limits = ShareLimits(4, 40, LOCK_MS, True, False)
         for member in MEMBERS:
             self.leave(member, True)
@@ -243,11 +243,11 @@ class Sharing(RuleBasedStateMachine):
             spans = [span for span in self.log if span.last >= offset]
             if not spans:
                 break
-            wish = Wish("ada", 500, 500)
-            for one in self.partition.acquire(wish, offset, spans, self.limits, self.now_ms):
+            pick = Pick("ada", 500, 500)
+            for one in self.partition.acquire(pick, offset, spans, self.limits, self.now_ms):
                 batch = Acknowledgement(one.first, one.last, [1])
                 change = self.partition.acknowledge("ada", [batch], self.limits, self.now_ms)
-                self.carry_out(change, is_written=True)
+                self.apply(change, is_written=True)
                 for offset in range(one.first, one.last + 1):
                     self.settle(offset, "accepted")
         assert self.partition.start_offset >= self.log_end or not self.log

@@ -39,7 +39,7 @@ def unlike(draw: st.DrawFn) -> tuple[Members, Partitions]:
 
 
 @given(st.one_of(alike(), unlike()))
-def test_each_partition_that_is_wanted_is_given_and_only_to_those_who_want_it(
+def test_each_subscribed_partition_is_assigned_only_to_its_subscribers(
     case: tuple[Members, Partitions],
 ) -> None:
     members, partitions = case
@@ -56,7 +56,7 @@ def test_each_partition_that_is_wanted_is_given_and_only_to_those_who_want_it(
 
 
 @given(st.one_of(alike(), unlike()))
-def test_everyone_has_work_if_there_is_any_for_them(case: tuple[Members, Partitions]) -> None:
+def test_every_member_of_an_existing_topic_has_work(case: tuple[Members, Partitions]) -> None:
     members, partitions = case
     for member_id, share in assign_simply(members, partitions).items():
         has_any = any(partitions.get(topic_id) for topic_id in members[member_id].topics)
@@ -65,7 +65,7 @@ def test_everyone_has_work_if_there_is_any_for_them(case: tuple[Members, Partiti
 
 @given(alike())
 def test_work_is_shared_evenly(case: tuple[Members, Partitions]) -> None:
-    """No partition has more members than it takes, and nobody gets more than a fair share."""
+    """No partition has more members than it takes, and no member gets more than a fair share."""
     members, partitions = case
     shares = assign_simply(members, partitions)
     places = [(one, each) for share in shares.values() for one in share for each in share[one]]

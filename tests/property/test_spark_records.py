@@ -66,9 +66,7 @@ def pairs(headers: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None
     bounds=st.tuples(st.integers(0, 60), st.integers(0, 60)),
 )
 @settings(max_examples=60, deadline=None)
-def test_records_come_out_as_they_went_in(
-    decode: Decode, batches: list[Any], bounds: tuple[int, int]
-) -> None:
+def test_records_round_trip(decode: Decode, batches: list[Any], bounds: tuple[int, int]) -> None:
     first, end = min(bounds), max(bounds)
     data = bytearray()
     expected: list[Record] = []
@@ -83,7 +81,7 @@ def test_records_come_out_as_they_went_in(
 @TWINS
 @given(drawn=st.lists(bodies, min_size=1, max_size=5), data=st.data())
 @settings(max_examples=300, deadline=None)
-def test_damaged_bytes_give_what_the_measure_gives_or_an_error(
+def test_damaged_bytes_decode_as_in_the_reference_or_fail(
     decode: Decode, drawn: list[Any], data: st.DataObject
 ) -> None:
     batch = build_batch(records_from(3, drawn))

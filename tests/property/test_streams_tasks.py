@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.groups.streams_tasks import Tasks, TaskTaker, assign_tasks
+from headrace.groups.streams.tasks import Tasks, TaskTaker, assign_tasks
 
 applications = st.dictionaries(st.sampled_from("0123"), st.integers(1, 8), min_size=1)
 members = st.dictionaries(
@@ -51,7 +51,7 @@ def test_a_good_assignment_stays(
 
 
 @given(members, applications, st.data())
-def test_who_stays_keeps_its_tasks(
+def test_remaining_processes_keep_their_tasks(
     processes: dict[str, str], sizes: dict[str, int], data: st.DataObject
 ) -> None:
     shares = assign_tasks(takers(processes), sizes, frozenset(sizes), 0)

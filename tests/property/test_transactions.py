@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from headrace.errors import KafkaError
+from headrace.storage.producer_state import EPOCH_MAX
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import (
     ProducerIdAndEpoch,
     add_partitions,
@@ -14,12 +16,7 @@ from headrace.transactions.coordinator import (
     fence,
 )
 from headrace.transactions.states import State
-from headrace.transactions.transaction import (
-    EPOCH_MAX,
-    Transaction,
-    Transactions,
-    encode,
-)
+from headrace.transactions.transaction import Transaction, Transactions, encode
 
 NOW = 1_700_000_000_000
 NAME = "t"
@@ -45,7 +42,7 @@ transactions = st.builds(
 
 
 @given(transactions)
-def test_what_is_written_is_read(transaction: Transaction) -> None:
+def test_a_written_transaction_is_replayed(transaction: Transaction) -> None:
     read = Transactions()
     read.replay(*encode(transaction, 2))
     assert read.by_id == {transaction.transactional_id: transaction}
@@ -54,7 +51,7 @@ def test_what_is_written_is_read(transaction: Transaction) -> None:
 steps = st.lists(
     st.tuples(
         st.sampled_from(["claim", "resume", "add", "commit", "abort", "fence", "complete"]),
-        st.integers(-2, 1),  # How far the sender's epoch is from the current one.
+        st.integers(-2, 1),  # Distance of the sender's epoch from the current one.
         st.sampled_from([0, 2]),
     ),
     max_size=60,
@@ -95,7 +92,7 @@ class Coordinator:
             case "resume":
                 return claim(current, NAME, 1000, sender, NOW, self.new_id)
             case "add":
-                return add_partitions(current, sender, {("orders", 0)}, NOW, version)
+                return add_partitions(current, sender, {TopicPartition("orders", 0)}, NOW, version)
             case "fence":
                 is_open = current.state is State.ONGOING
                 return fence(current, NOW, version, self.new_id) if is_open else None
@@ -116,7 +113,7 @@ class Coordinator:
 
 
 def check_step(before: Transaction, after: Transaction) -> None:
-    """Epochs go up by one or begin anew with another id; open transactions have partitions."""
+    """Epochs go up by one or restart with another id; open transactions have partitions."""
     if after.producer_id == before.producer_id:
         assert after.producer_epoch - before.producer_epoch in (0, 1)
     else:
@@ -130,8 +127,10 @@ def check_step(before: Transaction, after: Transaction) -> None:
 
 
 @given(st.sampled_from([0, 5, EPOCH_MAX - 3, EPOCH_MAX - 1]), steps)
-def test_any_requests_in_any_order(first_epoch: int, wanted: list[tuple[str, int, int]]) -> None:
-    """PRD-16: and what is loaded from the log is what was there."""
+def test_a_replay_gives_the_state_after_any_requests_in_any_order(
+    first_epoch: int, wanted: list[tuple[str, int, int]]
+) -> None:
+    """PRD-16: the state loaded from the log is the state before the stop."""
     coordinator = Coordinator(first_epoch)
     for action, distance, version in wanted:
         coordinator.try_step(action, distance, version)

@@ -1,8 +1,8 @@
-"""Classic groups under weather: members come, go, die and dawdle, messages are late or twice.
+"""Classic groups under faults: members come, go, die and dawdle, messages are late or twice.
 
 A simulated member does what Kafka's clients do: it joins, syncs, sends heartbeats, commits what it
-has read, and begins anew when it is told that it is unknown. The coordinator crashes now and then
-and comes up from its log. A failing seed repeats exactly.
+has read, and joins again when the coordinator rejects it as unknown. The coordinator crashes now
+and then, and restarts from its log. A failing seed repeats exactly.
 """
 
 import random
@@ -17,14 +17,14 @@ from headrace.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from headrace.groups.classic_group import ClassicGroup, State
+from headrace.groups.classic.group import ClassicGroup, State
 from headrace.protocol.schemas.join_group import JoinGroupResponse
-from tests.group_shards import GROUP, ShardInMemory, Ticket
-from tests.seeds import seeds
+from tests.builders.classic_groups import GROUP, ShardInMemory, Ticket
+from tests.builders.seeds import seeds
 
 PARTITIONS = 12
 STEPS = 400
-TIMEOUTS_MS = ((10_000, 30_000), (60_000, 8000))  # Of the session, and of a rebalance.
+TIMEOUTS_MS = ((10_000, 30_000), (60_000, 8000))  # Timeouts of the session and of a rebalance.
 LOST = {UnknownMemberId.code, FencedInstanceId.code}
 
 
@@ -202,13 +202,13 @@ class World:
             self.shard.leave((consumer.member_id, consumer.instance_id or None))
 
     def _crash(self) -> None:
-        self.shard.restart()
+        self.shard.reload()
         for consumer in self.consumers:
             if consumer.waiting is not None:
                 consumer.waiting, consumer.generation = None, -1
 
     def calm_down(self) -> None:
-        """No more weather: the group has to become stable."""
+        """No more faults: the group has to become stable."""
         self.loss = 0.0
         for _ in range(300):
             for consumer in self.consumers:
@@ -217,7 +217,7 @@ class World:
 
 
 @pytest.mark.parametrize("seed", seeds(16))
-def test_groups_survive_the_weather(seed: int) -> None:
+def test_groups_survive_faults(seed: int) -> None:
     """CON-3, CON-6, DEL-2: one owner each, all owned when it is calm, no offset ever lost."""
     world = World(seed)
     world.add()
@@ -231,5 +231,5 @@ def test_groups_survive_the_weather(seed: int) -> None:
     assert group.state is State.STABLE
     owned = Counter(p for consumer in world.consumers for p in consumer.owned)
     assert owned == Counter(range(PARTITIONS))
-    world.shard.restart()
+    world.shard.reload()
     world.check_offsets()

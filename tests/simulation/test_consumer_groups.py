@@ -1,7 +1,7 @@
-"""Consumer groups under weather: members come, go, die and dawdle, messages are lost and repeated.
+"""Consumer groups under faults: members come, go, die and dawdle, messages are lost and repeated.
 
-A simulated member does what Kafka's clients do: it gives up what an answer does not list, says so
-with its next heartbeat, and begins anew when it is fenced. Meanwhile it reads on from what is
+A simulated member does what Kafka's clients do: it revokes what an answer does not list, reports it
+with its next heartbeat, and joins again when it is fenced. Meanwhile it reads on from what is
 committed, and commits, and its commits may come when it is not a member any more. Failing seeds
 repeat exactly.
 """
@@ -12,13 +12,13 @@ from contextlib import suppress
 import pytest
 
 from headrace.errors import FencedMemberEpoch, GroupIdNotFound, KafkaError, UnknownMemberId
-from headrace.groups.consumer_group import ConsumerGroup
+from headrace.groups.consumer.group import ConsumerGroup
 from headrace.protocol.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from headrace.protocol.uuids import Uuid
-from tests.commits import Ledger, Place
-from tests.consumer_groups import GROUP, GroupsInMemory, request_of
-from tests.images import image_with, topic_id
-from tests.seeds import seeds
+from tests.builders.consumer_groups import GROUP, GroupsInMemory, request_of
+from tests.builders.member_commits import Ledger, Place
+from tests.builders.metadata_images import image_with, topic_id
+from tests.builders.seeds import seeds
 
 TOPICS = ("bills", "orders", "parcels")
 NAMES = {topic_id(name): name for name in TOPICS}
@@ -39,7 +39,7 @@ class Consumer:
     def beat(self, chance: random.Random, *, loss: float) -> None:
         """Send a heartbeat; the request or its answer may be lost, or arrive twice."""
         if chance.random() < loss:
-            self.has_news = True  # After a timeout a client tells everything again.
+            self.has_news = True  # After a timeout a client reports everything again.
             return
         answers = [self._send() for _ in range(1 + (chance.random() < loss))]
         if chance.random() < loss:
@@ -88,7 +88,7 @@ class Consumer:
             }
 
 
-class Weather:
+class Faults:
     """A group with some consumers, and what befalls them."""
 
     def __init__(self, seed: int) -> None:
@@ -148,7 +148,7 @@ class Weather:
 
     def _bury(self) -> None:
         """A client that got no answer for a whole session, or was removed, has stopped working."""
-        members = self.groups.shard.groups.get(GROUP)
+        members = self.groups.state.groups.get(GROUP)
         for consumer in self.consumers:
             gone = not isinstance(members, ConsumerGroup) or consumer.id not in members.members
             if gone and consumer.epoch:
@@ -158,7 +158,7 @@ class Weather:
         """No partition has two owners: not for the coordinator, not for the clients."""
         claims = [one for consumer in self.consumers for one in consumer.owned]
         assert len(claims) == len(set(claims))
-        group = self.groups.shard.groups.get(GROUP)
+        group = self.groups.state.groups.get(GROUP)
         if isinstance(group, ConsumerGroup):
             held = [
                 (topic, number)
@@ -174,49 +174,49 @@ class Weather:
 @pytest.mark.parametrize("seed", seeds(16))
 def test_partitions_have_one_owner_always_and_each_has_one_in_the_end(seed: int) -> None:
     """CON-3, CON-4, CON-5."""
-    weather = Weather(seed)
+    faults = Faults(seed)
     for _ in range(200):
-        weather.step()
-        weather.check_owners()
-    weather.calm()
-    weather.check_owners()
-    if not weather.consumers:
+        faults.step()
+        faults.check_owners()
+    faults.calm()
+    faults.check_owners()
+    if not faults.consumers:
         return
-    group = weather.groups.group
+    group = faults.groups.group
     assert group.state_name == "Stable"
-    assert {one.id for one in weather.consumers} == group.members.keys()
+    assert {one.id for one in faults.consumers} == group.members.keys()
     wanted = {
         (topic_id(name), number)
-        for consumer in weather.consumers
+        for consumer in faults.consumers
         for name in consumer.topics
-        for number in range(weather.sizes[name])
+        for number in range(faults.sizes[name])
     }
-    assert {one for consumer in weather.consumers for one in consumer.owned} == wanted
-    if weather.alike:
-        loads = [len(consumer.owned) for consumer in weather.consumers]
+    assert {one for consumer in faults.consumers for one in consumer.owned} == wanted
+    if faults.alike:
+        loads = [len(consumer.owned) for consumer in faults.consumers]
         assert max(loads) - min(loads) <= 1
 
 
 @pytest.mark.parametrize("seed", seeds(8))
 def test_no_offset_is_lost_or_goes_back(seed: int) -> None:
-    """CON-6, CON-7: whoever takes a partition over begins where the last one's commits end."""
-    weather = Weather(seed)
+    """CON-6, CON-7: a partition's next owner begins where the commits of the last one end."""
+    faults = Faults(seed)
     for _ in range(200):
-        weather.step()
-        weather.ledger.check()
-    assert weather.ledger.promised
-    weather.groups.reload()
-    weather.ledger.check()
+        faults.step()
+        faults.ledger.check()
+    assert faults.ledger.promised
+    faults.groups.reload()
+    faults.ledger.check()
 
 
 @pytest.mark.parametrize("seed", seeds(8))
 def test_a_restart_forgets_nothing(seed: int) -> None:
-    weather = Weather(seed)
+    faults = Faults(seed)
     for _ in range(100):
-        weather.step()
-    before = weather.groups.group
-    weather.groups.reload()
-    after = weather.groups.group
+        faults.step()
+    before = faults.groups.group
+    faults.groups.reload()
+    after = faults.groups.group
     assert after.members == before.members
     assert (after.epoch, after.assignment_epoch) == (before.epoch, before.assignment_epoch)
     assert after.target == before.target

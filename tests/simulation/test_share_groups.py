@@ -1,7 +1,7 @@
-"""Share groups under weather: members come, go, die and dawdle, messages are lost and repeated.
+"""Share groups under faults: members come, go, die and dawdle, messages are lost and repeated.
 
 A simulated member does what Kafka's share consumer does: it takes each answer's share at once,
-and begins anew when it is fenced. The share coordinator fails now and then, and the broker
+and joins again when it is fenced. The share coordinator fails now and then, and the broker
 restarts between any two steps. Failing seeds repeat exactly.
 """
 
@@ -11,14 +11,14 @@ from contextlib import suppress
 import pytest
 
 from headrace.errors import FencedMemberEpoch, GroupIdNotFound, KafkaError, UnknownMemberId
-from headrace.groups.share_group import ShareGroup
+from headrace.groups.share.group import ShareGroup
 from headrace.protocol.schemas.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
 from headrace.protocol.uuids import Uuid
-from tests.images import image_with, topic_id
-from tests.share_groups import GROUP, ShareGroupsInMemory
+from tests.builders.metadata_images import image_with, topic_id
+from tests.builders.share_groups import GROUP, ShareGroupsInMemory
 
 TOPICS = ("bills", "orders", "parcels")
 SEEDS = range(40)
@@ -69,7 +69,7 @@ class Worker:
         }
 
 
-class Weather:
+class Faults:
     """A group with some workers, and what befalls them."""
 
     def __init__(self, seed: int) -> None:
@@ -119,12 +119,12 @@ class Weather:
 
     @property
     def group(self) -> ShareGroup | None:
-        group = self.groups.shard.groups.get(GROUP)
+        group = self.groups.state.groups.get(GROUP)
         assert group is None or isinstance(group, ShareGroup)
         return group
 
     def check_states(self) -> None:
-        """Nobody is told to read a partition before its state has been begun."""
+        """No member gets a partition before its state is initialized."""
         begun = {place[:2] for place in self.groups.begun}
         group = self.group
         for share in () if group is None else group.target.values():
@@ -136,41 +136,41 @@ class Weather:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_partition_is_read_and_every_worker_has_work(seed: int) -> None:
     """PUL-3, RMQ-1."""
-    weather = Weather(seed)
+    faults = Faults(seed)
     epochs = [0]
     for _ in range(300):
-        weather.step()
-        weather.check_states()
-        if weather.group is not None:
-            epochs.append(weather.group.epoch)
+        faults.step()
+        faults.check_states()
+        if faults.group is not None:
+            epochs.append(faults.group.epoch)
     assert epochs == sorted(epochs), "a group epoch never goes back"
-    weather.calm()
-    weather.check_states()
-    group = weather.group
+    faults.calm()
+    faults.check_states()
+    group = faults.group
     assert group is not None
-    assert sorted(group.members) == sorted(worker.id for worker in weather.workers)
+    assert sorted(group.members) == sorted(worker.id for worker in faults.workers)
     wanted = {
         (topic_id(name), number)
-        for worker in weather.workers
+        for worker in faults.workers
         for name in worker.topics
-        for number in range(weather.sizes[name])
+        for number in range(faults.sizes[name])
     }
-    assert set().union(*(worker.share for worker in weather.workers)) == wanted
-    for worker in weather.workers:
+    assert set().union(*(worker.share for worker in faults.workers)) == wanted
+    for worker in faults.workers:
         assert worker.share
         assert {one for one, _ in worker.share} <= {topic_id(name) for name in worker.topics}
         assert worker.epoch == group.epoch == group.assignment_epoch
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_log_says_all_that_counts(seed: int) -> None:
-    weather = Weather(seed)
+def test_a_reload_from_the_log_restores_the_group(seed: int) -> None:
+    faults = Faults(seed)
     for _ in range(120):
-        weather.step()
-    before = weather.group
+        faults.step()
+    before = faults.group
     assert before is not None
-    weather.groups.reload()
-    after = weather.group
+    faults.groups.reload()
+    after = faults.group
     assert after is not None
     for field in ("epoch", "metadata_hash", "assignment_epoch", "members", "target", "states"):
         assert getattr(after, field) == getattr(before, field), field

@@ -1,8 +1,8 @@
-"""Share partitions under weather: members take, accept, give back and die with locks held.
+"""Share partitions under faults: members take, accept, give back and die with locks held.
 
 Every change goes to a persister (the share coordinator, with its log) that is slow, overtakes
 itself, loses writes, or writes and is not heard. The leader crashes or moves, and the next one
-begins from what was written; the coordinator begins anew from its log. Failing seeds repeat.
+begins from what was written; the coordinator is loaded again from its log. Failing seeds repeat.
 """
 
 import random
@@ -15,16 +15,16 @@ from headrace.errors import FencedLeaderEpoch, InvalidRecordState, InvalidReques
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.partition import Acknowledgement, Acquired, SharePartition
 from headrace.shares.runs import Change
-from headrace.shares.selection import ShareLimits, Span, Wish
-from tests.seeds import seeds
-from tests.share_states import States
+from headrace.shares.selection import Pick, ShareLimits, Span
+from tests.builders.seeds import seeds
+from tests.builders.share_coordinators import States
 
 STEPS = 500
 STATE_EPOCH = 1
 GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
 Answer = Callable[[bool], None]
-"""Told whether a change was written, as far as its leader knows."""
+"""Called with the outcome of a write, as its leader sees it."""
 
 
 class Post(NamedTuple):
@@ -36,7 +36,7 @@ class Post(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """Who has a record, and until when."""
+    """The member that has a record, and the end of its lock."""
 
     member: str
     until_ms: int
@@ -52,20 +52,20 @@ class Leader:
         self.is_alive = True  # One that has only been replaced still answers those who wait.
         self.is_in_office = True
 
-    def commit(self, change: Change, told: Answer) -> None:
-        """What a member asked for: if it cannot be written, nothing has happened."""
+    def commit(self, change: Change, answer: Answer) -> None:
+        """Write a member's change: if it cannot be written, it has no effect."""
 
         def answered(is_written: bool) -> None:
             if is_written:
                 self.core.apply(change)
             else:
                 self.core.roll_back(change)
-            told(is_written)
+            answer(is_written)
 
         self.world.write(self, change, answered)
 
     def commit_anyway(self, change: Change) -> None:
-        """What nobody asked for counts even if it is not written."""
+        """Write a change of the leader, which is effective even if it is not written."""
         self.world.write(self, change, lambda _: self._apply(change))
 
     def _apply(self, change: Change) -> None:
@@ -105,14 +105,14 @@ class World:
         self.states.initialize(epoch=STATE_EPOCH, start=0)
         self.posts: list[Post] = []
         self.posted = self.born = 0
-        self.members: dict[str, set[int]] = {}  # What each thinks that it has.
+        self.members: dict[str, set[int]] = {}  # The offsets that each member believes to have.
         self.locks: dict[int, Lock] = {}
         self.in_doubt: set[int] = set()  # Acknowledged, and not answered yet.
         self.counts: dict[int, int] = {}  # Deliveries of this leader.
-        self.most: dict[int, int] = {}  # Deliveries of any leader, as they were told.
+        self.most: dict[int, int] = {}  # Deliveries of any leader, as reported.
         self.accepted: set[int] = set()
         self.given_up: set[int] = set()
-        self.excused: set[int] = set()  # Those that may be done with though nobody was told so.
+        self.excused: set[int] = set()  # Offsets settled without an answer to a member.
         self.leader = Leader(self, 1)
 
     # --- the persister --------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class World:
         self.log_end = last + 1
 
     def _trim(self) -> None:
-        """Retention deletes what is old, whoever has it."""
+        """Retention deletes old records, even acquired ones."""
         self.log_start = min(self.log_end, self.log_start + self.chance.randint(0, 10))
         self.excused.update(range(self.log_start))
         self.leader.core.drop_before(self.log_start)
@@ -237,9 +237,9 @@ class World:
         if not core.can_acquire(self.limits):
             return
         offset = core.fetch_offset()
-        wish = Wish(member, chance.randint(1, 20), chance.randint(1, 20), chance.random() < 0.5)
+        pick = Pick(member, chance.randint(1, 20), chance.randint(1, 20), chance.random() < 0.5)
         spans = [one for one in self.spans if one.last >= offset][: chance.randint(1, 4)]
-        acquired = core.acquire(wish, offset, spans, self.limits, self.now_ms)
+        acquired = core.acquire(pick, offset, spans, self.limits, self.now_ms)
         for given in acquired:
             for one in range(given.first, given.last + 1):
                 self._check_delivery(one, given, member)
@@ -293,7 +293,7 @@ class World:
         leader.commit(change, lambda is_written: self._hear(leader, final, is_written))
 
     def _hear(self, leader: Leader, fates: dict[int, AcknowledgeType], is_written: bool) -> None:
-        """A member is answered; an answer to nobody's question any more is still an answer."""
+        """Answer a member, even if its leader is not in office any more."""
         if leader.is_in_office:
             self.in_doubt.difference_update(fates)
         if not is_written:
@@ -341,7 +341,7 @@ def _rows(offsets: set[int]) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_records_are_held_once_and_what_is_accepted_never_comes_again(seed: int) -> None:
+def test_records_have_one_holder_and_accepted_ones_never_return(seed: int) -> None:
     """DEL-2: not after a crash either, and each ends accepted or archived."""
     world = World(seed)
     for _ in range(STEPS):

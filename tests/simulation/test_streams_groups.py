@@ -1,7 +1,7 @@
-"""Streams groups under weather: threads start, stop, die, dawdle; messages are lost and repeated.
+"""Streams groups under faults: threads start, stop, die, dawdle; messages are lost and repeated.
 
 A simulated thread does what Kafka Streams does: it stops the tasks that an answer does not list,
-says so with its next heartbeat, abandons all when it is fenced, and commits what its tasks have
+reports it with its next heartbeat, abandons all when it is fenced, and commits what its tasks have
 read. Threads share processes, in which the state of a task lives once. Failing seeds repeat.
 """
 
@@ -12,18 +12,18 @@ from contextlib import suppress
 import pytest
 
 from headrace.errors import FencedMemberEpoch, GroupIdNotFound, KafkaError, UnknownMemberId
-from headrace.groups.streams_group import StreamsGroup
-from headrace.groups.streams_replies import Answer
-from headrace.groups.streams_tasks import NO_TASKS, Task, Tasks
+from headrace.groups.streams.group import StreamsGroup
+from headrace.groups.streams.replies import StreamsAnswer
+from headrace.groups.streams.tasks import NO_TASKS, Task, Tasks
 from headrace.protocol.schemas.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponseTaskIds,
 )
-from tests.commits import Ledger, Place
-from tests.consumer_groups import GROUP
-from tests.images import image_with
-from tests.seeds import seeds
-from tests.streams_groups import Application, rows
+from tests.builders.consumer_groups import GROUP
+from tests.builders.member_commits import Ledger, Place
+from tests.builders.metadata_images import image_with
+from tests.builders.seeds import seeds
+from tests.builders.streams_groups import Application, rows
 
 SOURCES = {"0": "lines", "1": "by-word"}
 STATEFUL = "1"
@@ -47,7 +47,7 @@ class Thread:
     def beat(self, chance: random.Random, *, loss: float) -> None:
         """Send a heartbeat; the request or its answer may be lost, or arrive twice."""
         if chance.random() < loss:
-            self.has_news = True  # After a timeout a client tells everything again.
+            self.has_news = True  # After a timeout a client reports everything again.
             return
         answers = [self._send() for _ in range(1 + (chance.random() < loss))]
         if chance.random() < loss:
@@ -62,7 +62,7 @@ class Thread:
     def abandon(self) -> None:
         self.epoch, self.tasks, self.has_news = 0, NO_TASKS, True
 
-    def _send(self) -> Answer | KafkaError:
+    def _send(self) -> StreamsAnswer | KafkaError:
         try:
             if self.epoch == 0:
                 return self.app.start(self.id, self.process_id)
@@ -78,25 +78,25 @@ class Thread:
             request.warmup_tasks = []
         return request
 
-    def _take(self, answer: Answer | KafkaError) -> None:
+    def _take(self, answer: StreamsAnswer | KafkaError) -> None:
         if isinstance(answer, (FencedMemberEpoch, UnknownMemberId)):
             self.abandon()
             return
-        assert isinstance(answer, Answer), answer
+        assert not isinstance(answer, KafkaError), answer
         response = answer.response
         self.epoch = response.member_epoch
         self.has_news = False
         if response.active_tasks is not None and response.standby_tasks is not None:
-            told = Tasks(_tasks(response.active_tasks), _tasks(response.standby_tasks))
-            self.has_news = told != self.tasks  # What it has now, it says next time.
-            self.tasks = told
+            assigned = Tasks(_tasks(response.active_tasks), _tasks(response.standby_tasks))
+            self.has_news = assigned != self.tasks  # It reports its tasks with the next heartbeat.
+            self.tasks = assigned
 
 
-def _tasks(told: list[StreamsGroupHeartbeatResponseTaskIds]) -> frozenset[Task]:
-    return frozenset((one.subtopology_id, number) for one in told for number in one.partitions)
+def _tasks(assigned: list[StreamsGroupHeartbeatResponseTaskIds]) -> frozenset[Task]:
+    return frozenset((one.subtopology_id, number) for one in assigned for number in one.partitions)
 
 
-class Weather:
+class Faults:
     """An application with some threads, and what befalls them."""
 
     def __init__(self, seed: int) -> None:
@@ -165,7 +165,7 @@ class Weather:
 
     def _bury(self) -> None:
         """A thread that got no answer for a whole session, or was removed, has stopped working."""
-        group = self.app.shard.groups.get(GROUP)
+        group = self.app.state.groups.get(GROUP)
         for thread in self.threads:
             gone = not isinstance(group, StreamsGroup) or thread.id not in group.members
             if gone and thread.epoch:
@@ -174,7 +174,7 @@ class Weather:
     def check_owners(self) -> None:
         """No task runs twice, and none is twice in a process: for the threads and the group."""
         _check_once([(one.process_id, one.tasks) for one in self.threads])
-        group = self.app.shard.groups.get(GROUP)
+        group = self.app.state.groups.get(GROUP)
         if isinstance(group, StreamsGroup):
             _check_once(
                 [
@@ -193,53 +193,53 @@ def _check_once(held: list[tuple[str, Tasks]]) -> None:
     assert all(count == 1 for count in kept.values()), f"twice in a process: {kept}"
 
 
-def _survive(seed: int) -> Weather:
-    weather = Weather(seed)
+def _survive(seed: int) -> Faults:
+    faults = Faults(seed)
     for _ in range(200):
-        weather.step()
-        weather.check_owners()
-        weather.ledger.check()
-    weather.calm()
-    return weather
+        faults.step()
+        faults.check_owners()
+        faults.ledger.check()
+    faults.calm()
+    return faults
 
 
-def _check_all_run(weather: Weather) -> None:
+def _check_all_run(faults: Faults) -> None:
     """In the calm each task runs, evenly spread, with as many copies as processes allow."""
-    every = {(part, number) for part in SOURCES for number in range(weather.size)}
-    assert {task for one in weather.threads for task in one.tasks.active} == every
-    loads = [len(one.tasks.active) for one in weather.threads]
+    every = {(part, number) for part in SOURCES for number in range(faults.size)}
+    assert {task for one in faults.threads for task in one.tasks.active} == every
+    loads = [len(one.tasks.active) for one in faults.threads]
     assert max(loads) - min(loads) <= 1
-    copies = Counter(task for one in weather.threads for task in one.tasks.standby)
-    processes = len({one.process_id for one in weather.threads})
-    wanted = min(weather.standbys, processes - 1)
+    copies = Counter(task for one in faults.threads for task in one.tasks.standby)
+    processes = len({one.process_id for one in faults.threads})
+    wanted = min(faults.standbys, processes - 1)
     assert copies == Counter({task: wanted for task in every if task[0] == STATEFUL and wanted})
 
 
 @pytest.mark.parametrize("seed", seeds(12))
 def test_tasks_run_once_always_and_all_of_them_in_the_end(seed: int) -> None:
     """CON-3, CON-4, CON-6, CON-7: and no offset is lost or goes back."""
-    weather = _survive(seed)
-    if weather.threads:
-        assert weather.app.streams.state_name == "Stable"
-        assert {one.id for one in weather.threads} == weather.app.streams.members.keys()
-        _check_all_run(weather)
+    faults = _survive(seed)
+    if faults.threads:
+        assert faults.app.streams.state_name == "Stable"
+        assert {one.id for one in faults.threads} == faults.app.streams.members.keys()
+        _check_all_run(faults)
 
 
 def test_a_thread_that_missed_an_answer_runs_its_tasks_in_the_end() -> None:
-    """It was told its tasks once; the answer was lost, and nobody ever ran them."""
+    """The answer with a member's tasks was lost, and the tasks were never run."""
     _check_all_run(_survive(29))
 
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_a_restart_forgets_nothing(seed: int) -> None:
-    weather = Weather(seed)
+    faults = Faults(seed)
     for _ in range(100):
-        weather.step()
-    before = weather.app.streams
-    weather.app.reload()
-    after = weather.app.streams
+        faults.step()
+    before = faults.app.streams
+    faults.app.reload()
+    after = faults.app.streams
     assert after.members == before.members
     assert (after.epoch, after.assignment_epoch) == (before.epoch, before.assignment_epoch)
     assert after.target == before.target
     assert after.topology == before.topology
-    weather.ledger.check()
+    faults.ledger.check()

@@ -1,7 +1,7 @@
-"""Transactions under weather: producers are replaced, send twice, dawdle; the coordinator crashes.
+"""Transactions under faults: producers are replaced, send twice, dawdle; the coordinator crashes.
 
-Real coordinators and real logs on a clock that is set by hand. Every record says which transaction
-it belongs to, so that in the end it can be told whether each was seen as a whole or not at all.
+Real coordinators and real logs on a clock that is set by hand. Every record names its
+transaction, so that the end shows whether each was read as a whole or not at all.
 """
 
 import asyncio
@@ -12,17 +12,18 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.broker.produce_admission import admit
+from headrace.broker.produce.admission import admit
 from headrace.errors import KafkaError
 from headrace.protocol.batches import Record, build_batch, headers, records_of
 from headrace.protocol.hot_produce import ProduceView
 from headrace.storage.log import Log
 from headrace.storage.producer_replay import marker_of
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
-from tests.seeds import seeds
+from tests.builders.seeds import seeds
 from tests.unit.broker.api.transactions.coordinated import PARTITIONS, TOPIC, TransactionBroker
 
-REPLACED_BY_AN_OLDER_CLIENT = 256  # Whose end the one before it once took for its own.
+REPLACED_BY_AN_OLDER_CLIENT = 256  # Its end was once taken for that of its predecessor.
 SEEDS = [*seeds(16), REPLACED_BY_AN_OLDER_CLIENT]
 STEPS = 150
 NAMES = ("a", "b", "c")
@@ -48,7 +49,7 @@ class Client:
         self.last_index = 0
 
     async def claim(self) -> None:
-        """Take the id over; whoever had it is locked out from now on."""
+        """Take the id over; the producer that had it is fenced from now on."""
         self._become(await self.world.broker.transactions.claim(self.name, 60_000, None))
         for other in self.world.clients:
             other.is_replaced |= other is not self and other.name == self.name
@@ -80,26 +81,26 @@ class Client:
 
     async def _send(self, index: int, batch: bytearray) -> None:
         broker = self.world.broker
-        place = {(TOPIC, index)}
+        place = {TopicPartition(TOPIC, index)}
         if self.version == 0:
             await broker.transactions.add(self.name, self.producer, place, 0)
         request = ProduceView(self.name, -1, 1000, [(TOPIC.encode(), [(index, memoryview(batch))])])
         verdict = await admit(cast(Any, broker), request, 12 if self.version == 2 else 11)
         for error in verdict.refused.values():
             raise error
-        partition = broker.partitions.find(TOPIC, index)
+        partition = broker.partitions.led(TOPIC, index)
         partition.append(memoryview(batch), broker.clock.now_ms(), verdict.transaction_version)
         assert not self.is_replaced, "a producer that was replaced has written"
 
     async def end(self, *, is_commit: bool) -> None:
         label, self.label = self.label, ""
-        told = await self.world.broker.transactions.end(
+        producer = await self.world.broker.transactions.end(
             self.name, self.producer, self.version, is_commit=is_commit
         )
         if label:
             self.world.outcomes[label] = is_commit
         if self.version == 2:
-            self._become(told)
+            self._become(producer)
 
     def _become(self, producer: ProducerIdAndEpoch) -> None:
         if producer != self.producer:
@@ -119,8 +120,9 @@ class World:
         self.records: dict[str, list[str]] = {}
         self.outcomes: dict[str, bool] = {}
         self._markers_until_crash: int | None = None
-        self._append_marker = self.broker.transactions._append_marker
-        cast(Any, self.broker.transactions)._append_marker = self._append_marker_or_crash
+        markers = self.broker.transactions._markers
+        self._append_marker = markers._append
+        cast(Any, markers)._append = self._append_marker_or_crash
 
     async def run(self) -> None:
         await self.broker.coordinate()
@@ -174,12 +176,12 @@ class World:
             self.broker.timers._run()
             await asyncio.sleep(0)
 
-    def _append_marker_or_crash(self, *arguments: Any, **keywords: Any) -> None:
+    def _append_marker_or_crash(self, *arguments: Any) -> Any:
         if self._markers_until_crash is not None:
             self._markers_until_crash -= 1
             if self._markers_until_crash < 0:
                 raise Crash
-        self._append_marker(*arguments, **keywords)
+        return self._append_marker(*arguments)
 
     def seen(self) -> Counter[str]:
         """Every record that a read_committed consumer gets."""
@@ -190,7 +192,7 @@ class World:
 
 
 def committed(log: Log) -> list[str]:
-    """What is left of a log after skipping as clients do, with the list of aborts they are sent."""
+    """Return the records of a log without aborted ones, as a client reads them."""
     end_offset = log.last_stable_offset
     aborted = sorted(
         (one.first_offset, one.producer_id) for one in log.aborted_transactions(0, end_offset)

@@ -12,28 +12,27 @@ import pytest
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
-from headrace.spark import class_archive
-from headrace.spark.home import own_home
+from headrace.spark.launching.class_archive import java_options as archive_options
 from headrace.testing.process import BrokerProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.spark_cluster import Cluster
+    from tests.processes.spark_clusters import Cluster
 
 MakeTopic = Callable[..., str]
 
 FOLDER = Path(__file__).parent
 
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""What runs for minutes, over few rows, gains nothing by the better compiler and by threads that
-collect: tests take a third less of a processor without."""
+"""Short runs over few rows gain nothing from the second compiler and parallel collection. Without
+them, tests use a third less processor time."""
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Code that is made for a query and compiled costs more than it saves where rows are few: without,
-the shared session takes a fifth less of a processor. Other sessions of tests are as a user's."""
+"""For few rows, code generation costs more than it saves. Without it, the shared session uses a
+fifth less processor time. Other sessions of tests have a user's settings."""
 CLUSTERS = {"test_cluster.py", "test_pipeline_cluster.py"}
 """Files whose tests share the clusters."""
 KILLS = {"test_pipeline_kills.py", "test_sink_kills.py"}
@@ -42,17 +41,16 @@ PROCESSES = {
     *("test_make_run.py", "test_secrets.py", "test_sink_epochs.py", "test_sink_on_kafka.py"),
     *("test_stock_connector.py", "test_template_tests.py"),
 }
-"""Files whose tests do without the shared session; most start JVMs of their own, and wait."""
+"""Files whose tests do not use the shared session; most start JVMs of their own, and wait."""
 APART = {"clusters": CLUSTERS, "kills": KILLS, "processes": PROCESSES}
-"""Files that come first, by what one process runs together."""
+"""The files that run first; one process runs each group."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `-n 3` three processes have enough for two cores: much of Spark's work is waiting.
+    """Distribute tests by groups and files; each file has one session that all its tests share.
 
-    They begin with what is apart, and take the rest file by file, each with one session that all
-    its tests share.
+    Separate groups run first. Three processes (`-n 3`) fill two cores, since Spark waits often.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -63,7 +61,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def share_of(nodeid: str) -> str:
-    """Which tests one process runs together."""
+    """Return the group of tests that one process runs together."""
     path = Path(nodeid.partition("::")[0])
     if path.parent.name != FOLDER.name:
         return str(path)
@@ -71,7 +69,7 @@ def share_of(nodeid: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is apart comes first, and then the files with most tests: they cannot be split."""
+    """Order separate tests first, then the files with most tests, which cannot be split."""
     sizes = Counter(item.path for item in items)
     for item in items:
         needs = getattr(item, "fixturenames", ())
@@ -86,17 +84,12 @@ def is_apart(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def java_options() -> Iterator[None]:
-    """Let every JVM that a test starts begin its work soon; one that is told otherwise obeys."""
+    """Let every JVM of a test start fast, unless it is configured otherwise."""
     with pytest.MonkeyPatch.context() as patch:
         if "JAVA_TOOL_OPTIONS" not in os.environ:
-            patch.setenv("JAVA_TOOL_OPTIONS", f"{JAVA_OPTIONS} {kept_classes()}")
+            # All JVMs of Spark, executors included, use the classes that `make spark` has kept.
+            patch.setenv("JAVA_TOOL_OPTIONS", f"{JAVA_OPTIONS} {archive_options()}")
         yield
-
-
-def kept_classes() -> str:
-    """What lets all JVMs of Spark, executors included, begin with what `make spark` has kept."""
-    home = own_home()
-    return "" if home is None or which("java") is None else class_archive.java_options(home)
 
 
 @pytest.fixture(scope="session")
@@ -124,15 +117,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 @pytest.fixture(scope="session")
 def plain_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has every package but headrace."""
-    from tests.spark_cluster import python_without_headrace
+    from tests.processes.spark_clusters import python_without_headrace
 
     return python_without_headrace(tmp_path_factory.mktemp("python"))
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Cluster"]:
-    """A standalone cluster of two workers, which all tests share that need one."""
-    from tests.spark_cluster import standalone_cluster
+    """A standalone cluster of two workers, shared by tests."""
+    from tests.processes.spark_clusters import standalone_cluster
 
     with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as started:
         yield started
@@ -140,8 +133,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Cluster"]:
 
 @pytest.fixture(scope="session")
 def connect_address(tmp_path_factory: pytest.TempPathFactory, plain_python: Path) -> Iterator[str]:
-    """A Spark Connect server whose Python does not have headrace, shared likewise."""
-    from tests.spark_cluster import connect_server
+    """A Spark Connect server whose Python does not have headrace, shared by tests."""
+    from tests.processes.spark_clusters import connect_server
 
     with connect_server(tmp_path_factory.mktemp("server"), plain_python) as address:
         yield address

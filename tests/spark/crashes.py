@@ -1,4 +1,4 @@
-"""Moments at which a pipeline is cut off, for tests of what its next run makes of it."""
+"""Moments at which a pipeline is interrupted, for tests of its next run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.running.flow_batches import FlowBatches
+from headrace.pipelines.running.flows.batches import FlowBatches
 
 
 def fails_behind_the_commit(
     monkeypatch: pytest.MonkeyPatch, batches: Mapping[str, int]
 ) -> list[tuple[str, int]]:
-    """Let flows fail when their table has a batch and Spark does not know yet; which have.
+    """Let flows fail after the table's commit of a batch and before Spark's; return the failures.
 
-    So do the first so many batches of each flow that is named, each once. What Spark remembers of
-    the batch is lost with it: commits of tables are synced, files of Spark's state are not.
+    For each named flow, this number of first batches fails once each. Spark's state of the batch is
+    lost too: commits of tables are synced, files of Spark's state are not.
     """
     failed: list[tuple[str, int]] = []
-    tell = FlowBatches._tell
+    report = FlowBatches._report
 
     def cut(self: FlowBatches, batch: int, *of_it: Any) -> None:
         flow = self.lineage.flow
@@ -28,9 +28,9 @@ def fails_behind_the_commit(
             failed.append(this)
             lose_state(self.state.checkpoint, batch + 1)
             raise HeadraceError("the power is gone")
-        tell(self, batch, *of_it)
+        report(self, batch, *of_it)
 
-    monkeypatch.setattr(FlowBatches, "_tell", cut)
+    monkeypatch.setattr(FlowBatches, "_report", cut)
     return failed
 
 

@@ -1,4 +1,4 @@
-"""A pipeline whose records are numbers from 0 on, so that arithmetic says what its tables hold."""
+"""A pipeline whose records are the numbers from 0 on, so its tables follow by arithmetic."""
 
 from tests.spark.pipeline_folders import PipelineFolder
 
@@ -21,7 +21,7 @@ SELECT id % 7 AS residue, id, id % 5 = 4 AS is_gone FROM STREAM(raw.numbers);
 CREATE FLOW past AS AUTO CDC INTO trusted.past FROM STREAM(residues) KEYS (residue)
 APPLY AS DELETE WHEN is_gone SEQUENCE BY id COLUMNS * EXCEPT (is_gone) STORED AS SCD TYPE 2;
 """
-"""The largest number of each residue, and all of them, each until the next; some are deletes."""
+"""The largest number of each residue, and the history of each residue; some events are deletes."""
 
 REMEMBERED = """
 from headrace import pipelines as dp
@@ -60,11 +60,11 @@ def pairs():
     rows = dp.read_stream("raw.numbers").groupBy((F.col("pair") % 2).alias("odd"))
     return rows.agg(F.count("*").alias("n"), F.sum("pair").alias("total"))
 """
-"""What Spark remembers from batch to batch; a number is also its time, in seconds after 1,000: the
-watermark is 0 before any row has come, and would pass over a row of that time.
+"""Stateful flows. A number is also its time, in seconds after 1,000: the watermark is 0 before the
+first row, and a row of that time would be late.
 
-Numbers that stand 200 apart are a pair, those that stand 250 apart meet in the join, mostly in
-another batch. A number comes less than 400 later than a larger one, so that none is too late.
+Numbers with a difference of 200 are a pair. Numbers with a difference of 250 meet in the join,
+mostly in different batches. A number arrives less than 400 after a larger one, so no row is late.
 """
 
 
@@ -80,14 +80,14 @@ def has_all(folder: PipelineFolder, count: int) -> bool:
 
 
 def assert_exact(folder: PipelineFolder, count: int) -> None:
-    """Every number once in the table, and in the view as much of them as arithmetic says."""
+    """Check that the table has every number once, and the view their exact counts and sums."""
     assert folder.rows("raw.numbers", "id") == list(range(count))
     expected = [(odd, len(range(odd, count, 2)), sum(range(odd, count, 2))) for odd in (0, 1)]
     assert folder.rows("refined.parity", "odd", "n", "total") == expected
 
 
 def has_all_by_key(folder: PipelineFolder, count: int) -> bool:
-    """Whether as many numbers as that have come to both tables, these or others."""
+    """Return whether both tables have at least as many rows as this count of numbers produces."""
     if not {"trusted.newest", "trusted.past"} <= set(folder.lake.names()):
         return False
     newest, past = folder.rows("trusted.newest", "id"), folder.rows("trusted.past", "id")
@@ -95,7 +95,7 @@ def has_all_by_key(folder: PipelineFolder, count: int) -> bool:
 
 
 def assert_exact_by_key(folder: PipelineFolder, count: int) -> None:
-    """Of each residue the newest number, and its past without a gap or a version too many."""
+    """Check each residue: its newest number, and a history without gaps or extra versions."""
     lines = [range(residue, count, 7) for residue in range(7)]
     versions = [
         (number, line.start, None if number + 7 >= count else number + 7)
@@ -111,7 +111,7 @@ def assert_exact_by_key(folder: PipelineFolder, count: int) -> None:
 
 
 def has_all_remembered(folder: PipelineFolder, count: int) -> bool:
-    """Whether of each kind as much has come as so many numbers make certain."""
+    """Return whether each table has at least the rows that this count of numbers guarantees."""
     least = {
         ("refined.hundreds", "first"): (count - 500) // 100,
         ("refined.followed", "id"): (count - 250) // 3 * 2,
@@ -124,9 +124,9 @@ def has_all_remembered(folder: PipelineFolder, count: int) -> bool:
 
 
 def assert_exact_remembered(folder: PipelineFolder, count: int) -> None:
-    """Windows that the watermark has passed, numbers with those that follow them, pairs once.
+    """Check the windows that the watermark has passed, the joined numbers, and each pair once.
 
-    A number that none follows is known for such when the watermark has passed its interval.
+    A number without a follower is emitted when the watermark has passed its interval.
     """
     watermark = count - 1 - 400
     closed = [range(first, first + 100) for first in range(0, watermark - 99, 100)]

@@ -1,4 +1,4 @@
-"""Pipelines that tests write into folders, and what they find in the lake afterwards."""
+"""Pipelines that tests write into folders, and readers of their tables and topics."""
 
 import json
 import threading
@@ -15,15 +15,15 @@ from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
 from headrace.pipelines.commands import MetricsPort, Overrides, run
 from headrace.testing.process import BrokerProcess
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 AnyBroker = BrokerProcess | Node
-"""Ours, or Apache Kafka."""
+"""Headrace or Apache Kafka."""
 WAIT_S = 150.0
 
 
 class PipelineFolder:
-    """A pipeline's folder, and what its runs have made of the topics."""
+    """A pipeline's folder, with readers of its tables and of topics."""
 
     def __init__(self, path: Path, broker: AnyBroker) -> None:
         self.path = path
@@ -46,17 +46,17 @@ class PipelineFolder:
         return self
 
     def rows(self, table: str, *columns: str) -> list[Any]:
-        """The rows of a table as tuples of the columns, in order; of one column its values."""
+        """Return the sorted rows of a table as tuples, or as values if there is one column."""
         found = self.lake.table(table).rows(columns=list(columns)).to_pylist()
         values = [tuple(row[name] for name in columns) for row in found]
         return sorted(value[0] for value in values) if len(columns) == 1 else sorted(values)
 
     def read_topic(self, topic: str) -> list[bytes]:
-        """The values of a topic's committed records, by partition and offset."""
+        """Return the values of a topic's committed records, by partition and offset."""
         return [value for _, value in self.records(topic)]
 
     def records(self, topic: str) -> list[tuple[tuple[int, int], bytes]]:
-        """The same with partition and offset."""
+        """Return the values with their partition and offset."""
         properties = {"isolation.level": "read_committed"}
         found: list[tuple[tuple[int, int], bytes]] = []
         with closing(RecordReader(self.broker.bootstrap_servers, topic, properties)) as reader:
@@ -105,7 +105,7 @@ class Continuously:
         assert not self._thread.is_alive()
 
     def check(self) -> None:
-        """Let an error of the run be one of the test."""
+        """Fail the test if the run has failed."""
         assert self.errors == []
 
     def _run(self) -> None:
@@ -118,12 +118,12 @@ class Continuously:
                 is_stopped=self._is_ended.is_set,
                 metrics=self._metrics,
             )
-        except BaseException as error:  # Told by the test that waits.
+        except BaseException as error:  # Reported by the test that waits.
             self.errors.append(error)
 
 
 class JumpingClock:
-    """The time of day as this process sees it; set ahead and back while others rely on it."""
+    """The time of day of this process, which a test may set ahead and back."""
 
     def __init__(self) -> None:
         self.ahead_ns = 0
@@ -134,7 +134,7 @@ class JumpingClock:
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
-    """Ask again and again; Spark's work takes longer than `nodes.eventually` waits."""
+    """Poll a condition; Spark's work takes longer than `nodes.eventually` waits."""
     deadline = time.monotonic() + WAIT_S
     while not holds():
         assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
@@ -155,10 +155,12 @@ def send(
     topic: str,
     values: Iterable[Mapping[str, Any] | bytes],
     timestamp_ms: int = 0,
+    key: bytes | None = None,
+    headers: dict[str, str | bytes | None] | None = None,
 ) -> None:
-    """Produce values as JSON, or bytes as they are; stamped with the time of day or another."""
+    """Produce values as JSON and bytes unchanged, by default with the current time."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
     for value in values:
         payload = value if isinstance(value, bytes) else json.dumps(value).encode()
-        producer.produce(topic, payload, timestamp=timestamp_ms)
+        producer.produce(topic, payload, key, timestamp=timestamp_ms, headers=headers)
     assert producer.flush(30) == 0

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.brokers import Brokers
-from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.options import parse
 from headrace.spark.source.planning import Range
 from headrace.spark.source.reading import RangeReader
@@ -35,13 +35,13 @@ def produce(
 
 
 def numbered(count: int, partitions: int = 1, first: int = 0) -> list[dict[str, Any]]:
-    """Records whose values are their numbers, in turns to the partitions."""
+    """Send records whose values are their numbers, to the partitions in turn."""
     numbers = range(first, first + count)
     return [{"value": b"%d" % number, "partition": number % partitions} for number in numbers]
 
 
 def read(spark: "SparkSession", bootstrap: str, topic: str, **options: str) -> "DataFrame":
-    """A batch; in names of options `_` stands for a dot."""
+    """A batch; `_` in names of options means a dot."""
     given = {name.replace("_", "."): value for name, value in options.items()}
     reader = spark.read.format("headrace").option("kafka.bootstrap.servers", bootstrap)
     return reader.option("subscribe", topic).options(**given).load()
@@ -54,7 +54,7 @@ def stream(spark: "SparkSession", bootstrap: str, topic: str, **options: str) ->
 
 
 class Batches:
-    """The values that each micro-batch brought, over all runs on one checkpoint."""
+    """The values of each micro-batch, over all runs on one checkpoint."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
@@ -65,7 +65,7 @@ class Batches:
         return sorted(value for batch in self.values for value in batch)
 
     def run(self, frame: "DataFrame") -> None:
-        """Until all that is there is read."""
+        """Run until all existing records are read."""
         query = self.writer(frame).trigger(availableNow=True).start()
         if not query.awaitTermination(int(SECONDS_MAX)):
             query.stop()
@@ -93,7 +93,7 @@ def values_of(
     between: Callable[[], None] | None = None,
     **given: Any,
 ) -> list[bytes]:
-    """What a task reads of some ranges, without Spark; `between` runs after the first piece."""
+    """Read ranges as a task does, without Spark; `between` runs after the first piece."""
     properties = {
         "bootstrap.servers": bootstrap,
         "fetch.max.bytes": "2000",
@@ -111,7 +111,7 @@ def values_of(
 
 @contextmanager
 def planning(bootstrap: str, topic: str, **options: str) -> Iterator[StreamPlan]:
-    """The plan of a stream, without Spark; in names of options `_` stands for a dot."""
+    """The plan of a stream, without Spark; `_` in names of options means a dot."""
     named = {name.replace("_", "."): value for name, value in options.items()}
     given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **named}
     parsed = parse(given, is_streaming=True)

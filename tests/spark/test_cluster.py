@@ -1,4 +1,4 @@
-"""One job on clusters that are not this process: a standalone one, and a Spark Connect server."""
+"""One job on other processes: a standalone cluster and a Spark Connect server."""
 
 import json
 import os
@@ -11,9 +11,9 @@ import pytest
 
 from headrace.client.producer import Producer
 from headrace.testing.process import BrokerProcess
-from tests.committed import committed_values
+from tests.clients.committed_records import committed_values
+from tests.processes.spark_clusters import ENVIRONMENT, SPARK_HOME, Cluster
 from tests.spark.conftest import MakeTopic
-from tests.spark_cluster import ENVIRONMENT, SPARK_HOME, Cluster
 
 RECORDS = 3_000
 JOB_S_MAX = 300.0
@@ -38,18 +38,18 @@ class Job:
                 producer.send(self.source, str(number), partition=number % 2)
 
     def copy(self, master: str, *, python: str = "") -> tuple[int, str]:
-        """Run on a cluster; how many records it read, and the Python of the workers."""
+        """Run on a cluster; return the number of read records and the Python of the workers."""
         outputs = (self.batch_output, self.stream_output, str(self._checkpoint))
         return self._run(master, python, *outputs)
 
     def read(self, master: str) -> tuple[int, str]:
-        """The same without writing anything."""
+        """Run without writing anything."""
         return self._run(master, "")
 
     def _run(self, master: str, python: str, *outputs: str) -> tuple[int, str]:
         arguments = [master, self._broker.bootstrap_servers, self.source, python, *outputs]
         done = subprocess.run(
-            [sys.executable, "-m", "tests.cluster_job", *arguments],
+            [sys.executable, "-m", "tests.jobs.cluster_job", *arguments],
             env={**os.environ, **ENVIRONMENT},
             capture_output=True,
             text=True,
@@ -57,11 +57,11 @@ class Job:
             check=False,
         )
         assert done.returncode == 0, done.stderr[-5000:]
-        told = json.loads(done.stdout)
-        return told["count"], told["python"]
+        report = json.loads(done.stdout)
+        return report["count"], report["python"]
 
     def assert_written(self) -> None:
-        """Every record once, by the batch and by the stream."""
+        """Check that the batch and the stream have every record once."""
         for topic in (self.batch_output, self.stream_output):
             values = committed_values(self._broker.bootstrap_servers, topic)
             assert sorted(int(value or b"-1") for value in values) == list(range(RECORDS))
@@ -94,8 +94,8 @@ def test_a_connect_server_that_does_not_have_headrace_runs_batches_and_streams(
 
 
 def test_the_documentation_names_the_programs_that_start_a_cluster() -> None:
-    """docs/spark-cluster.md starts the cluster by these programs."""
-    text = (Path(__file__).parents[2] / "docs" / "spark-cluster.md").read_text()
+    """docs/guides/spark-cluster.md starts the cluster by these programs."""
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "spark-cluster.md").read_text()
     assert "org.apache.spark.deploy.master.Master" in text
     assert "org.apache.spark.deploy.worker.Worker" in text
     assert (SPARK_HOME / "bin" / "spark-class").exists()

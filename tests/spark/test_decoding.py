@@ -1,4 +1,4 @@
-"""Payloads and files as Spark sees them: our decoders in its tasks, and beside its `from_json`."""
+"""Payloads and files in Spark: decoders in its tasks, compared with its `from_json`."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.capture.files import CaptureFile
-from headrace.spark.decoding import decoder_of
+from headrace.spark.decoding.formats import decoder_of
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send
@@ -62,7 +62,7 @@ PAYLOADS = {
     "avro": [b"\x0e\x02\x02n", b"\x10\x02\xff", b"\x10\x00"],
     "protobuf": [b"\x08\x07\x12\x01n", b"\x08\x08\x12\xff", b"\x08\x08"],
 }
-"""By both a 7 with the note n, an 8 whose note is torn, and an 8 without one."""
+"""In both formats: a 7 with the note n, an 8 with a truncated note, and an 8 without one."""
 SOURCES = """
 [pipeline]
 name = "given"
@@ -84,7 +84,7 @@ CREATE STREAMING TABLE staging.protobuf AS SELECT id, note FROM STREAM(sources.p
 
 @pytest.fixture(scope="module")
 def sparks_rows(spark: "SparkSession") -> dict[str, tuple[Any, str | None]]:
-    """What `from_json` makes of each text, and the text again where it calls it corrupt."""
+    """Return the result of `from_json` for each text, and the text itself if it is corrupt."""
     from pyspark.sql.functions import from_json
 
     frame = spark.createDataFrame([(text,) for text in GOOD + BAD], "value STRING")
@@ -129,14 +129,14 @@ def test_a_good_payload_is_read_as_from_json_reads_it(
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_from_json_calls_corrupt_has_an_error(
+def test_a_payload_that_is_corrupt_for_from_json_has_an_error(
     text: str, sparks_rows: dict[str, tuple[Any, str | None]]
 ) -> None:
     assert sparks_rows[text][1] == text
     assert our_row(text)[1] is not None
 
 
-def test_avro_and_protobuf_are_read_by_given_schemas_and_a_torn_payload_is_a_row_with_the_error(
+def test_avro_and_protobuf_are_read_by_given_schemas(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """ARC-4: text of a schema in a reader's options, and files beside a pipeline."""
@@ -165,7 +165,7 @@ def test_avro_and_protobuf_are_read_by_given_schemas_and_a_torn_payload_is_a_row
 
 
 def test_spark_reads_captured_parquet(spark: "SparkSession", tmp_path: Path) -> None:
-    """SCH-5, CLD-1: captured files are for others to read."""
+    """SCH-5, CLD-1: other programs read captured files."""
 
     class Record:
         """A record as a consumer hands it out."""

@@ -1,4 +1,4 @@
-"""Every example from its records to its tables: the numbers that its README tells come out."""
+"""Every example from its records to its tables, with the numbers of its README."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
 from headrace.pipelines import commands
 from headrace.testing.process import BrokerProcess
-from tests import postgres
+from tests.processes import postgres
 from tests.spark.pipeline_folders import Continuously, Folder, eventually
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ ALARMS = "sensor-alarms"
 
 @pytest.fixture(scope="module")
 def broker_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """Examples name their topics themselves, so no other test may have used them."""
+    """A broker of their own: examples have fixed topic names, which other tests may have used."""
     with examples.own_broker(tmp_path_factory.mktemp("examples")) as started:
         yield started
 
@@ -49,7 +49,7 @@ def broker_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 def run_example(
     spark: "SparkSession", broker_of_examples: BrokerProcess, tmp_path: Path
 ) -> RunExample:
-    """Send an example's records, run its pipeline once: what is not as in its expected.toml."""
+    """Send an example's records, run its pipeline once, return differences to its expected.toml."""
     return lambda name: examples.run(name, broker_of_examples.bootstrap_servers, tmp_path, spark)
 
 
@@ -59,7 +59,7 @@ def access_logs(
     broker_of_examples: BrokerProcess,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Path, list[str]]:
-    """The lake of the example after its first run, and what was not as expected then."""
+    """The lake of the example after its first run, and the differences to its expected.toml."""
     lake = tmp_path_factory.mktemp("access_logs")
     bootstrap = broker_of_examples.bootstrap_servers
     return lake, examples.run("access_logs", bootstrap, lake, spark)
@@ -71,10 +71,10 @@ def test_access_logs(access_logs: tuple[Path, list[str]]) -> None:
     assert wrong == []
 
 
-def test_endless_traffic_loses_and_doubles_nothing(
+def test_endless_traffic_is_processed_exactly_once(
     spark: "SparkSession", broker_of_examples: BrokerProcess, access_logs: tuple[Path, list[str]]
 ) -> None:
-    """USE-4: malformed lines to quarantine, repeated ones once, those of an earlier run too."""
+    """USE-4: malformed lines are quarantined; repeated lines count once, also across runs."""
     lake, _ = access_logs
     bootstrap = broker_of_examples.bootstrap_servers
     files = list(generate.records())
@@ -105,14 +105,14 @@ def test_endless_traffic_loses_and_doubles_nothing(
     assert reasons == {b"not a line in the combined log format"}
 
 
-def test_endless_traffic_is_the_files_lines_as_of_now() -> None:
-    """USE-4: in a loop; most are unchanged but for their time, the others varied or malformed."""
+def test_endless_traffic_has_the_lines_of_the_files_at_the_current_time() -> None:
+    """USE-4: most lines differ only in their time, the others are varied or malformed."""
     now = datetime(2026, 3, 2, 12, tzinfo=UTC)
     files = [record.value for record in generate.records()]
     as_of_now = [re.sub(r"\[.*?\]", "[02/Mar/2026:12:00:00 +0000]", line) for line in files]
     traffic = generate.traffic(seed=4, now=lambda: now)
     sent = itertools.islice(traffic, 10 * len(files))
-    lines = {record.key: record.value for record in sent}  # Those that come twice are one.
+    lines = {record.key: record.value for record in sent}  # Repeated records have one key.
     unchanged = sum(map(str.__eq__, lines.values(), itertools.cycle(as_of_now)))
     varied = [line for line in lines.values() if line not in as_of_now]
     assert 0.6 < unchanged / len(lines) < 0.8
@@ -123,18 +123,18 @@ def test_endless_traffic_is_the_files_lines_as_of_now() -> None:
     assert set(varied) & set(generate.MALFORMED)
 
 
-def test_a_bank_knows_its_customers_and_is_warned_of_fraud(run_example: RunExample) -> None:
+def test_bank_customer_360(run_example: RunExample) -> None:
     """USE-8: personal, card and payment events joined to one view; alerts to a topic."""
     assert run_example("bank_customer_360") == []
 
 
 def test_flight_status(run_example: RunExample) -> None:
-    """USE-1, ARC-8: a system more is a source, a reader more a flow, and one answer comes out."""
+    """USE-1, ARC-8: each further system is a source, each further reader a flow."""
     assert run_example("flight_status") == []
 
 
 def test_web_activity(run_example: RunExample) -> None:
-    """USE-2, USE-13, ARC-7: page counts, sessions, recommendations; probes are not let in."""
+    """USE-2, USE-13, ARC-7: page counts, sessions and recommendations, without probes."""
     assert run_example("web_activity") == []
 
 
@@ -148,10 +148,10 @@ def test_iot_sensors(run_example: RunExample) -> None:
     assert run_example("iot_sensors") == []
 
 
-def test_readings_of_now_reach_tables_and_alarms_while_the_sensors_pipeline_runs(
+def test_new_readings_reach_tables_and_alarms_while_the_pipeline_of_sensors_runs(
     spark: "SparkSession", own_broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """USE-13, ARC-3: near real time, but for the minute that its tables may wait."""
+    """USE-13, ARC-3: near real time; the test shortens the trigger of the tables to a second."""
     path = tmp_path / "iot_sensors"
     shutil.copytree(examples.FOLDER / "iot_sensors", path, ignore=shutil.ignore_patterns("lake"))
     settings = (path / "pipeline.toml").read_text()
@@ -161,7 +161,7 @@ def test_readings_of_now_reach_tables_and_alarms_while_the_sensors_pipeline_runs
     now = datetime(2026, 3, 2, 15, tzinfo=UTC)
 
     def arrive(sensor: str, heat: float) -> None:
-        """Send a reading, and wait until it is everywhere."""
+        """Send a reading, and wait until every table and the topic of alarms has it."""
         reading = f"{sensor},temperature,{heat},{now.isoformat()}"
         feed(bootstrap, [Record(sensors.TOPIC, sensor, reading)], sensors.TOPICS)
         eventually(lambda: heat in alarms(), f"an alarm of {heat}")
@@ -173,7 +173,7 @@ def test_readings_of_now_reach_tables_and_alarms_while_the_sensors_pipeline_runs
         try:
             return [json.loads(one.value())["value"] for one in records_of(bootstrap, ALARMS)]
         except NoSuchTopic:
-            return []  # The first alarm makes it.
+            return []  # The first alarm creates the topic.
 
     def values(table: str, column: str) -> list[float]:
         running.check()
@@ -189,9 +189,9 @@ def test_readings_of_now_reach_tables_and_alarms_while_the_sensors_pipeline_runs
 def test_mails_and_posts_become_one_table(
     run_example: RunExample, broker_of_examples: BrokerProcess, tmp_path: Path
 ) -> None:
-    """USE-13, ARC-6, ARC-7: unlike sources in one format, near real time, a topic by product.
+    """USE-13, ARC-6, ARC-7: different sources in one format, near real time, a topic by product.
 
-    All of one product are in one partition, in the order of the table.
+    All records of a product are in one partition, in the order of the table.
     """
     assert run_example("customer_voice") == []
     sent = records_of(broker_of_examples.bootstrap_servers, "complaints")
@@ -207,7 +207,7 @@ def test_mails_and_posts_become_one_table(
 
 
 def test_a_database_to_the_warehouse(run_example: RunExample) -> None:
-    """ARC-3: a batch window of a database; one that is read twice does no harm."""
+    """ARC-3: batch windows of a database; a window that is read twice changes nothing."""
     assert run_example("database_to_warehouse") == []
 
 
@@ -217,10 +217,10 @@ def test_postgresql_to_the_warehouse(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """ARC-3: another database comes to the same tables."""
+    """ARC-3: another database fills the same tables."""
     bin_folder = postgres.programs()
     if bin_folder is None:
-        pytest.skip("there is no PostgreSQL here; Debian has it in the package postgresql")
+        pytest.skip("PostgreSQL is not installed; Debian has it in the package postgresql")
     import psycopg
 
     with postgres.running(bin_folder) as url, closing(psycopg.connect(url)) as database:
@@ -237,7 +237,7 @@ def test_every_example_is_tested() -> None:
 
 
 def records_of(bootstrap: str, topic: str) -> list[Any]:
-    """The committed records of a topic, each partition's in order."""
+    """Return the committed records of a topic, by partition and offset."""
     found: list[Any] = []
     with closing(RecordReader(bootstrap, topic, {"isolation.level": "read_committed"})) as reader:
         reader.assign(Start(from_beginning=True), reader.partitions())
@@ -247,7 +247,7 @@ def records_of(bootstrap: str, topic: str) -> list[Any]:
 
 
 def counted(lake: Path) -> dict[str, int]:
-    """How many lines each zone tells of."""
+    """Return the number of lines in each zone."""
     with closing(duckdb.connect()) as tables:
         load(Lake(lake), tables)
         rows = tables.execute(

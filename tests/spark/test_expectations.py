@@ -1,4 +1,4 @@
-"""What is expected of rows and batches, as Spark evaluates it."""
+"""Expectations on rows and batches, evaluated by Spark."""
 
 import datetime as dt
 import json
@@ -24,18 +24,11 @@ from headrace.pipelines.model import (
     Violation,
 )
 from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
-from headrace.pipelines.running.expectations import RowChecks, check_table_rules, with_flags
+from headrace.pipelines.running.flows.expectations import RowChecks, check_table_rules, with_flags
 from headrace.pipelines.status import PipelineStatus
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
-from tests.spark.pipeline_folders import (
-    Continuously,
-    Folder,
-    JumpingClock,
-    eventually,
-    send,
-    toml,
-)
+from tests.spark.pipeline_folders import Continuously, Folder, JumpingClock, eventually, send, toml
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 YEAR_262143 = 95_026_237.0
@@ -64,7 +57,7 @@ def test_a_batch_is_judged_as_a_whole(rule: Rule, problem: str | None, spark: Sp
     )
 
 
-def test_a_batch_that_must_not_be_is_refused(spark: SparkSession) -> None:
+def test_a_batch_that_breaks_a_failing_rule_is_rejected(spark: SparkSession) -> None:
     expected = [Expectation("e", RowCount(4, None), Violation.FAIL)]
     with pytest.raises(ExpectationFailed, match="nothing of this batch was written"):
         check_table_rules(spark.sql(ROWS), expected, "raw.t", NOON)
@@ -72,7 +65,7 @@ def test_a_batch_that_must_not_be_is_refused(spark: SparkSession) -> None:
 
 @pytest.fixture
 def elsewhere(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Python, the JVM and its session as on a machine in New York."""
+    """Python, the JVM and its session in the time zone of New York."""
     setting, zones = "spark.sql.session.timeZone", cast("Any", spark._jvm).java.util.TimeZone
     usual, usual_setting = zones.getDefault(), spark.conf.get(setting)
     assert usual_setting is not None
@@ -90,7 +83,9 @@ def elsewhere(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.mark.usefixtures("elsewhere")
 def test_freshness_does_not_depend_on_where_the_machine_is(spark: SparkSession) -> None:
     rows = spark.sql("SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at")
-    assert rows.collect()[0]["at"] == dt.datetime(2026, 3, 1, 6, 59), "Spark tells New York's time"
+    assert rows.collect()[0]["at"] == dt.datetime(2026, 3, 1, 6, 59), (
+        "Spark returns New York's time"
+    )
     fresh, stale = (
         check_table_rules(
             rows, [Expectation("fresh", Freshness("at", age_s), Violation.WARN)], "raw.t", NOON
@@ -101,7 +96,7 @@ def test_freshness_does_not_depend_on_where_the_machine_is(spark: SparkSession) 
     assert stale == ["raw.t breaks the expectation 'fresh': the newest at is 60 s old"]
 
 
-def test_keys_are_judged_last_and_among_rows_that_nothing_else_refuses(
+def test_keys_are_checked_last_and_only_among_rows_that_keep_all_other_rules(
     spark: SparkSession,
 ) -> None:
     rows = spark.sql(
@@ -123,7 +118,7 @@ def test_keys_are_judged_last_and_among_rows_that_nothing_else_refuses(
     ]
 
 
-def test_a_row_whose_other_key_the_table_has_does_not_stand_in_the_way_of_one_with_its_key(
+def test_a_row_whose_other_key_the_table_has_does_not_block_a_row_with_its_key(
     spark: SparkSession,
 ) -> None:
     rows = spark.sql(
@@ -143,7 +138,7 @@ def test_a_row_whose_other_key_the_table_has_does_not_stand_in_the_way_of_one_wi
     ]
 
 
-def test_a_row_that_is_refused_does_not_stand_in_the_way_of_one_with_its_key(
+def test_a_rejected_row_does_not_block_a_row_with_its_key(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -168,10 +163,10 @@ def o():
     assert folder.rows("quarantine.trusted__o", "rule") == ["sensible", "sensible"]
 
 
-def test_what_cannot_be_read_or_parted_goes_to_quarantine_whatever_columns_a_query_names(
+def test_unreadable_and_unpartitionable_records_are_quarantined_for_any_query(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-4: one bad record stops no flow, be it a date that no table can be partitioned by."""
+    """ARC-4: a bad record stops no flow, such as a date that no table can be partitioned by."""
     topic = make_topic()
     folder = Folder(tmp_path / "pipeline", broker, spark).write(
         pipeline_toml=toml("bad", topic, "id LONG, price DOUBLE") + 'where = "price > 0"\n',
@@ -210,7 +205,7 @@ CREATE STREAMING TABLE trusted.failing (CONSTRAINT fresh EXPECT FRESH at WITHIN 
 HOUR_NS = 3_600 * 1_000_000_000
 
 
-def test_tables_that_get_no_rows_become_stale_while_a_pipeline_runs_and_at_the_end_of_a_pass(
+def test_tables_without_new_rows_become_stale(
     tmp_path: Path,
     broker: BrokerProcess,
     spark: SparkSession,
@@ -225,39 +220,43 @@ def test_tables_that_get_no_rows_become_stale_while_a_pipeline_runs_and_at_the_e
     monkeypatch.setattr(time, "time_ns", clock)
     send(broker, topic, [{"id": 1, "at": clock() // 1_000_000}])
     folder.once()
-    assert stands(folder).stale == ()
+    assert status_of(folder).stale == ()
     clock.ahead_ns += 3 * HOUR_NS // 2
     with pytest.raises(FlowsFailed, match=r"trusted.failing breaks .*newest at is \d+ s old"):
         folder.once()
-    assert [text.partition(" ")[0] for text in stands(folder).stale] == [
+    assert [text.partition(" ")[0] for text in status_of(folder).stale] == [
         "trusted.warned",
         "trusted.failing",
     ]
     pages: list[str] = []
     with Continuously([folder], MetricsPort("127.0.0.1", 0, pages.append)):
-        eventually(lambda: states(folder) == ["running", "running"], "it has its time again")
+        eventually(
+            lambda: states(folder) == ["running", "running"], "the table has its full hour again"
+        )
         clock.ahead_ns += 2 * HOUR_NS
-        eventually(lambda: states(folder) == ["running", "failed"], "its time is over")
-        eventually(lambda: "lag_records" in metrics_at(pages[0]), "Spark has told of a batch")
+        eventually(lambda: states(folder) == ["running", "failed"], "the table is stale")
+        eventually(lambda: "lag_records" in metrics_at(pages[0]), "Spark has reported a batch")
         shown = metrics_at(pages[0])
-    assert len(stands(folder).stale) == 2
+    assert len(status_of(folder).stale) == 2
     assert shown["rows_in_total"] == {"trusted.warned": 1, "trusted.failing": 1}
-    assert shown["lag_records"] == {"trusted.warned": 0}, "what has failed has no query to ask"
+    assert shown["lag_records"] == {"trusted.warned": 0}, (
+        "a failed flow has no query that reports its lag"
+    )
     assert shown["failed"] == {"trusted.warned": 0, "trusted.failing": 1}
     assert shown["stale"] == {"trusted.warned": 1, "trusted.failing": 1}
 
 
-def stands(folder: Folder) -> PipelineStatus:
+def status_of(folder: Folder) -> PipelineStatus:
     (found,) = status([folder.path], folder.overrides)
     return found
 
 
 def states(folder: Folder) -> list[str]:
-    return [flow.state for flow in stands(folder).flows]
+    return [flow.state for flow in status_of(folder).flows]
 
 
 def metrics_at(address: str) -> dict[str, dict[str, float]]:
-    """What is told of each flow, by its target, under names without what all begin with."""
+    """Return the metrics of each flow by target, under names without their common prefix."""
     with urlopen(address, timeout=10) as answer:
         text = answer.read().decode()
     found: dict[str, dict[str, float]] = {}

@@ -7,15 +7,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.lake.catalog import Lake
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
 from headrace.pipelines.model import Expectation, UniqueKey, Violation
-from headrace.pipelines.running import known_keys
-from headrace.pipelines.running.intake import Intake
-from headrace.pipelines.running.places import TablePlace
-from headrace.pipelines.running.targets import AppendTarget
-from tests.lakes import appended
+from headrace.pipelines.running.flows import known_keys
+from headrace.pipelines.running.flows.intake import Intake
+from headrace.pipelines.running.flows.targets import AppendTarget
+from headrace.pipelines.running.tables.places import TablePlace
+from tests.builders.lakes import appended
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
 NONE = Lineage()
@@ -36,7 +36,7 @@ def unique(root: Path, *columns: str) -> AppendTarget:
 
 
 @pytest.mark.parametrize("columns", [("id",), ("name",), ("name", "id")])
-def test_rows_whose_key_the_table_has_are_not_taken(
+def test_rows_whose_key_the_table_has_are_dropped(
     columns: tuple[str, ...], table: Table, tmp_path: Path, spark: SparkSession
 ) -> None:
     given = [(5, "n5"), (None, "none"), (25, "n25"), (30, "n30"), (31, "n31"), (31, "n31")]
@@ -75,6 +75,6 @@ def test_files_that_cannot_have_a_key_are_not_read(
     for batch, first in enumerate((50, 12)):
         rows = spark.range(first, first + 3, 1, 1).selectExpr("id", "'x' AS name", "1L AS n")
         target.write(rows, Token("w", batch), NONE)
-    # Of the file that has a null for its only key, nothing is known.
+    # The file whose only key is null has no bounds.
     assert read[0] == [None]
     assert set(read[1]) == {None, (10, 19)}

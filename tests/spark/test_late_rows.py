@@ -1,4 +1,4 @@
-"""Tables kept by key and rows that come late: out of quarantine, from before a flow's start."""
+"""Tables kept by key and late rows: from quarantine, and from before a flow's start."""
 
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def test_a_backfill_does_not_replace_newer_rows(folder: Folder, make_topic: Make
     assert folder.rows("trusted.c", "id", "city") == [(1, "Rome"), (2, "Bonn")]
 
 
-def test_a_row_goes_whatever_the_date_of_the_event_that_deletes_it(
+def test_a_delete_removes_its_row_even_if_its_own_date_is_out_of_range(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     """No partition could have that date; a row with it would go to quarantine."""
@@ -115,7 +115,7 @@ def test_a_row_goes_whatever_the_date_of_the_event_that_deletes_it(
     assert len(folder.rows("quarantine.trusted__c", "rule")) == 1
 
 
-def test_without_a_sequence_late_rows_are_refused_and_what_to_declare_is_said(
+def test_without_a_sequence_late_rows_are_rejected_with_advice(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     folder.write(
@@ -143,10 +143,10 @@ def c():
 
 
 @pytest.mark.parametrize("files", [{"tables_sql": TOTALS}, {"tables_py": ONCE_EACH}])
-def test_a_backfill_of_what_is_made_of_several_records_is_refused(
+def test_a_backfill_of_rows_from_several_records_is_rejected(
     files: dict[str, str], folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """Totals of older records alone would take the place of those of all, or stand beside them."""
+    """Totals of older records alone would replace the totals of all records, or duplicate them."""
     folder.write(
         pipeline_toml=toml("totals", make_topic(), SCHEMA)
         + '[sources.events.options]\nstartingOffsets = "latest"\n',
@@ -156,7 +156,7 @@ def test_a_backfill_of_what_is_made_of_several_records_is_refused(
         backfill(folder.path, "refined.c", overrides=folder.overrides, spark=folder.spark)
 
 
-def test_a_pipeline_whose_batches_tasks_merge_comes_to_the_same_tables(
+def test_batches_merged_by_tasks_result_in_the_same_tables(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     """ARC-4, ARC-2: rows by key, changes and a merged view, none of them merged by the driver."""
@@ -189,7 +189,7 @@ def test_a_pipeline_whose_batches_tasks_merge_comes_to_the_same_tables(
     assert folder.rows("refined.cities", "city", "n", "last") == [("Oslo", 2, 5), ("Rome", 3, 4)]
 
 
-def test_a_batch_without_a_key_is_refused_by_tasks_in_the_words_of_the_driver(
+def test_tasks_reject_a_batch_without_a_key_with_the_message_of_the_driver(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""What `make run` starts: a node at once, and a pipeline beside it."""
+"""`make run` starts a node at once, and a pipeline beside it."""
 
 import os
 import re
@@ -12,28 +12,28 @@ import pytest
 
 from headrace.client.producer import Producer
 from headrace.lake.catalog import Lake
-from tests.processes import descendants
+from tests.processes.process_trees import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "refined.traffic_by_minute"
 READY = re.compile(r"^Headrace is ready on (\S+)$", re.MULTILINE)
 PIPELINE = "access-logs:"
-"""What lines of the running pipeline begin with."""
+"""The prefix of the running pipeline's lines."""
 LIVE = re.compile(
     r"^access-logs: raw [1-9][\d,]*/[\d,]+  staging [\d,]+/[\d,]+  trusted [\d,]+/[\d,]+"
     r"  refined [1-9][\d,]*/[\d,]+  in/out  (quarantined [\d,]+  )?lag [\d,]+  [\d,]+ rows/s$",
     re.MULTILINE,
 )
-"""The line that tells how it goes, once rows have come through."""
+"""The line of progress, once rows have reached the last table."""
 WAIT_S = 170.0
 END_S = 30.0
 
 
 @pytest.mark.timeout(300)
 def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: Path) -> None:
-    """USE-4: the pipeline of access logs, live: rows of each zone, lag, what is refused, a rate.
+    """USE-4: the live pipeline of access logs reports rows of each zone, lag, quarantine and rate.
 
-    The node does not wait for Spark: it takes records while the pipeline has nothing to tell yet.
+    The node does not wait for Spark: it accepts records before the pipeline reports anything.
     """
     lake, output = tmp_path / "lake", tmp_path / "output.txt"
     command = [sys.executable, "tools/run.py", "--listen", "127.0.0.1:0"]
@@ -65,14 +65,14 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
             timeout=60,
             check=True,
         )
-        assert "requests" in shown.stdout, "a user is answered while it runs"
+        assert "requests" in shown.stdout, "users can query the tables while it runs"
         children = descendants(run.pid)
         run.send_signal(signal.SIGINT)
         assert run.wait(90) == 0, output.read_text()
     finally:
         run.kill()
     assert "Traceback" not in output.read_text()
-    # Python workers notice that their JVM has gone within moments.
+    # Python workers notice the end of their JVM within moments.
     deadline = time.monotonic() + END_S
     while [pid for pid in children if is_alive(pid)]:
         assert time.monotonic() < deadline, "processes stayed behind"
@@ -80,7 +80,7 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
 
 
 def address_in(output: Path, run: "subprocess.Popen[bytes]") -> str:
-    """Where the node listens, as soon as it says so."""
+    """Wait until the node reports its address, and return it."""
     deadline = time.monotonic() + WAIT_S
     while (ready := READY.search(output.read_text())) is None:
         assert run.poll() is None, output.read_text()
@@ -90,14 +90,14 @@ def address_in(output: Path, run: "subprocess.Popen[bytes]") -> str:
 
 
 def requests_in(lake: Path) -> int:
-    """How many requests the table of the running pipeline has counted."""
+    """Return the number of requests that the table of the running pipeline has counted."""
     if TABLE not in Lake(lake).names():
         return 0
     return sum(Lake(lake).table(TABLE).rows(columns=["requests"])["requests"].to_pylist())
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and not only waited for by its parent."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

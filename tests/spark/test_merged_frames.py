@@ -1,4 +1,4 @@
-"""Both layers of a merged view as a plan of Spark: the same rows as DuckDB makes of them."""
+"""Both layers of a merged view as a plan of Spark, with the same rows as in DuckDB."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -13,17 +13,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.errors import UnusableView
 from headrace.lake.lineage import Lineage
-from headrace.lake.merging import COMMIT_VERSION, Pair, merged_rows, pair
+from headrace.lake.merged_views import COMMIT_VERSION, Pair, merged_rows
 from headrace.lake.tables import Table
 from headrace.pipelines.model import MergedView
-from headrace.pipelines.running.reading import SnapshotReader, TableReads
+from headrace.pipelines.running.flows.inputs import SnapshotReader, TableReads
 from headrace.spark.tables.frames import merged_frame
-from tests.lakes import appended, written
-from tests.layered_views import VIEW, Layers, as_totals, totals
-from tests.seeds import seeds
+from tests.builders.lakes import appended, written
+from tests.builders.layered_views import VIEW, Layers, as_totals, totals
+from tests.builders.seeds import seeds
 
 ANSWERS = 5
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ MERGED: dict[str, tuple[str, pa.DataType, Choice]] = {
 
 
 @pytest.mark.parametrize("seed", seeds(1))
-def test_a_plan_counts_each_record_that_its_versions_cover_once_also_when_it_runs_later(
+def test_a_plan_counts_each_record_of_its_versions_once(
     seed: int, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ARC-1: parts, batch runs and reads are interleaved; the layers move on before it runs."""
@@ -55,7 +55,7 @@ def test_a_plan_counts_each_record_that_its_versions_cover_once_also_when_it_run
     for number in range(ANSWERS):
         for _ in range(4):
             layers.step()
-        now = pair(layers.lake, VIEW)
+        now = layers.lake.layers(VIEW)
         frame = merged_frame(spark, VIEW, now)
         for _ in range(4):
             layers.step()
@@ -76,35 +76,33 @@ def test_random_layers_of_all_types_are_merged_as_by_duckdb(
 ) -> None:
     rng = random.Random(seed)
     view = random_layers(rng, lake, keys, partition_by)
-    now = pair(lake, view)
+    now = lake.layers(view)
     found, expected = merged_frame(spark, view, now).toArrow(), merged_rows(view, now)
     assert found.schema.equals(expected.schema)
     assert texts(found) == texts(expected)
 
 
-def test_layers_that_have_yet_to_get_a_row_make_a_view_without_any(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_layers_without_rows_make_an_empty_view(lake: Lake, spark: SparkSession) -> None:
     view = made_view(lake, tuple(KEYS), ())
-    assert merged_frame(spark, view, pair(lake, view)).count() == 0
+    assert merged_frame(spark, view, lake.layers(view)).count() == 0
 
 
-def test_a_view_that_does_not_fit_its_tables_is_refused(lake: Lake, spark: SparkSession) -> None:
+def test_a_view_that_does_not_fit_its_tables_is_rejected(lake: Lake, spark: SparkSession) -> None:
     made_view(lake, tuple(KEYS), ())
     other = MergedViewEntry("refined.v", ("gone",), {"n": "sum"}, "refined.v__b", "refined.v__s")
     with pytest.raises(UnusableView, match="needs the column gone"):
-        merged_frame(spark, other, pair(lake, other))
+        merged_frame(spark, other, lake.layers(other))
 
 
-def test_what_reads_a_merged_view_has_its_files_read_by_tasks_at_the_versions_it_noted(
+def test_tasks_read_the_files_of_a_merged_view_at_the_recorded_versions(
     tmp_path: Path, lake: Lake, spark: SparkSession
 ) -> None:
-    """No row comes to the driver, however many there are."""
+    """No row reaches the driver, independent of their number."""
     rng = random.Random(1)
     view = random_layers(rng, lake, tuple(KEYS), ())
     reader = reader_of(spark, lake, view)
     frame = reader.read(view.name)
-    now = pair(lake, view)
+    now = lake.layers(view)
     assert reader.versions == now.versions
     assert {Path(one).name for one in frame.inputFiles()} == names_of(now)
     add_part(rng, lake.table(view.speed), version=9)
@@ -167,6 +165,6 @@ def names_of(now: Pair) -> set[str]:
 
 
 def texts(rows: Any) -> list[str]:
-    """The rows in one order; a text, as NaN is not what it is."""
+    """Return the rows in a fixed order, as text because NaN does not equal itself."""
     found: Iterable[dict[str, object]] = rows.to_pylist()
     return sorted(map(repr, found))

@@ -1,4 +1,4 @@
-"""Merged views: kappa and lambda come to the truth, at every moment."""
+"""Merged views: kappa and lambda return exact results at every moment."""
 
 import json
 import os
@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.lake.catalog import MergedViewEntry
-from headrace.lake.merging import covered_version, merged_rows, pair, reached_version
+from headrace.lake.merged_views import covered_version, merged_rows, reached_version
 from headrace.lake.tables import Table
 from headrace.pipelines.commands import load_all, prepared
-from headrace.pipelines.running.runner import PipelineRunner
+from headrace.pipelines.running.driving.runner import PipelineRunner
 from headrace.testing.process import BrokerProcess
-from tests.layered_views import (
+from tests.builders.lake_services import ServedLake
+from tests.builders.layered_views import (
     COLUMNS,
     INPUT,
     VIEW,
@@ -25,7 +26,6 @@ from tests.layered_views import (
     random_records,
     totals,
 )
-from tests.served import ServedLake
 from tests.spark.conftest import MakeTopic
 from tests.spark.crashes import fails_behind_the_commit
 from tests.spark.pipeline_folders import WAIT_S, Continuously, Folder, eventually, send, toml
@@ -40,17 +40,17 @@ FROM STREAM(raw.hits) GROUP BY page, minute;
 """
 
 STREAMS = int(os.environ.get("HEADRACE_STREAMS", "1"))
-"""How many random streams are tried at once."""
+"""The number of concurrent random streams."""
 SEAMS = 5
-"""From so many different pairs of the layers, each with rows of both, answers must have come."""
+"""The least number of different pairs of the layers, each with rows of both, among the answers."""
 POLL_S = 0.05
 
 Answer = tuple[int, int, Totals]
-"""The versions of batch and speed layer, and what they came to."""
+"""The versions of batch and speed layer, and their result."""
 
 
 class WatchedStream:
-    """A lambda pipeline that random records go into, and all that readers got out of it."""
+    """A lambda pipeline with random records as input, and all answers that readers got."""
 
     def __init__(self, folder: Folder, topic: str, seed: int) -> None:
         self.folder = folder.write(
@@ -80,11 +80,11 @@ class WatchedStream:
         self.sent += more
 
     def read(self) -> None:
-        """Ask for the view, of the tables themselves and of what is served."""
+        """Query the view in the tables and in the serving layer."""
         lake = self.folder.lake
         if VIEW.name not in lake.views():
             return
-        now = pair(lake, self.view)
+        now = lake.layers(self.view)
         found = as_totals(merged_rows(self.view, now))
         self.answers.append((now.batch_version, now.speed_version, found))
         self._served.refresh()
@@ -93,7 +93,7 @@ class WatchedStream:
         self.answers.append((*versions, as_totals(answer.rows)))
 
     def seams(self) -> int:
-        """How many answers there were, different ones, that both layers have a part in."""
+        """Return the number of different answers with a part of both layers."""
         if not self.answers:
             return 0
         batch, speed = self.layers()
@@ -149,7 +149,7 @@ def seen(folder: Folder, *, is_lambda: bool) -> Totals:
 def test_while_both_layers_run_every_answer_counts_each_record_that_it_covers_once(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-1: records come late and twice, with other content too, and someone asks all the time."""
+    """ARC-1: records are late, repeated or have different content; readers query all the time."""
     streams = [
         WatchedStream(Folder(tmp_path / f"p{seed}", broker, spark), make_topic(), seed)
         for seed in range(STREAMS)
@@ -174,14 +174,14 @@ def test_while_both_layers_run_every_answer_counts_each_record_that_it_covers_on
 
 
 def is_through(stream: WatchedStream) -> bool:
-    """Whether the last answers are of all that was sent, and the batch layer has covered it."""
+    """Return True if the last answers cover all sent records, as does the batch layer."""
     stream.read()
     batch, speed = stream.layers()
     is_covered = covered_version(batch) >= reached_version(speed, INPUT)
     return is_covered and all(one[2] == totals(stream.sent) for one in stream.answers[-2:])
 
 
-def test_one_stream_comes_to_the_same_truth(
+def test_a_single_stream_has_the_same_result(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
     """ARC-2"""
@@ -202,7 +202,7 @@ def test_one_stream_comes_to_the_same_truth(
 def test_a_speed_layer_that_looks_before_anything_is_there_remembers_its_keys(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-1: its first batch is of what the batch layer has covered."""
+    """ARC-1: its first batch consists of records that the batch layer has covered."""
     topic = make_topic(partitions=2)
     folder = Folder(tmp_path / "p", broker, spark).write(
         pipeline_toml=toml("early", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
@@ -222,9 +222,9 @@ def test_a_speed_layer_that_looks_before_anything_is_there_remembers_its_keys(
 def test_a_new_query_is_computed_also_where_the_files_of_the_seam_are_gone(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-1: small files are joined while no rows come, and vacuum takes the old ones.
+    """ARC-1: small files are joined while no rows arrive, and vacuum removes the old ones.
 
-    Of what came again with other content the first counts, before and after that.
+    The first of two records with one id and different content counts, before and after that.
     """
     topic = make_topic()
     folder = Folder(tmp_path / "p", broker, spark).write(
@@ -245,14 +245,14 @@ def test_a_new_query_is_computed_also_where_the_files_of_the_seam_are_gone(
     assert seen(folder, is_lambda=True) == {("/a", 1): (2, 30, 2)}
 
 
-def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
+def test_a_flow_that_fails_behind_its_commit_resumes_with_its_keys(
     tmp_path: Path,
     broker: BrokerProcess,
     spark: SparkSession,
     make_topic: MakeTopic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The batch comes again and is not written, but what Spark remembers of it must be."""
+    """The repeated batch is not written, but its state in Spark is."""
     topic = make_topic(partitions=2)
     folder = Folder(tmp_path / "p", broker, spark).write(
         pipeline_toml=toml("cut", topic, SCHEMA, architecture="kappa"), tables_sql=TABLES
@@ -276,13 +276,13 @@ CREATE MERGED VIEW refined.pages MERGE (hits SUM, size SUM, largest MAX) DEDUPLI
 SELECT page, minute, count(*) AS hits, sum(size) AS size, max(size) AS largest
 FROM STREAM(hits) GROUP BY page, minute;
 """
-"""The mistake is in what stands between the raw table and the view."""
+"""The mistake is in the query between the raw table and the view."""
 
 
-def test_a_batch_run_after_a_fix_corrects_all_that_both_layers_have_told(
+def test_a_batch_run_after_a_fix_corrects_the_results_of_both_layers(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-1: the batch layer computes from the raw table, records of before the fix too."""
+    """ARC-1: the batch layer computes from the raw table, including records before the fix."""
     rng, sent, topic = random.Random(6), list[Record](), make_topic()
     folder = Folder(tmp_path / "p", broker, spark).write(
         pipeline_toml=toml("mended", topic, SCHEMA, architecture="lambda"), tables_sql=PARSED

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.client.group_descriptions import PartitionLag
-from tests.kafka_release import KafkaRelease
-from tests.nodes import Kafka, Node
+from tests.processes.kafka import KafkaRelease
+from tests.processes.nodes import Kafka, Node
 from tests.spark.crashes import fails_behind_the_commit
 from tests.spark.pipeline_folders import Folder, send
 from tests.spark.source_topics import QUIET, Batches, numbered, produce, read, stream
@@ -89,10 +89,10 @@ def test_kafka_s_topics_are_read_in_batches_and_streams(
     assert len(batches.values) == 3
 
 
-def test_a_pipeline_on_kafka_takes_every_record_through_all_zones_and_back_to_topics_once(
+def test_a_pipeline_on_kafka_processes_every_record_exactly_once(
     spark: "SparkSession", kafka: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ARC-4, ARC-9: also what came twice, what cannot be read, and batches that are repeated."""
+    """ARC-4, ARC-9: also duplicates, unreadable records, and repeated batches."""
     with Admin(kafka.address) as admin:
         admin.topics.create([NewTopic(name="sales", partitions=3), NewTopic(name="dear")])
     folder = Folder(tmp_path / "pipeline", kafka, spark).write(
@@ -133,7 +133,7 @@ def assert_sold(folder: Folder, count: int, *, torn: int, double: int, free: int
 
 
 def lag_of(kafka: Node, group: str) -> tuple[int, int]:
-    """How many records a group has read by its committed offsets, and how many it has not."""
+    """Return the numbers of read and unread records by a group's committed offsets."""
     with Admin(kafka.address) as admin:
         lags: list[PartitionLag] = admin.groups.lag(group, time.time_ns() // 1_000_000)
     return sum(one.committed or 0 for one in lags), sum(one.lag or 0 for one in lags)

@@ -13,13 +13,13 @@ from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.plans import is_repeatable, plan_text
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.analysing.topic_checks import check_topics
-from headrace.pipelines.declaring.sql_keywords import KEYWORDS
+from headrace.pipelines.declaring.sql_mistakes import KEYWORDS
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.preparing import Preparation
+from headrace.pipelines.running.tables.preparation import Preparation
 from headrace.testing.process import BrokerProcess
-from tests.declared_pipelines import SETTINGS, load_folder
-from tests.mistyped_sql import MISTYPED, ODD, UNMATCHED
+from tests.builders.declared_pipelines import SETTINGS, load_folder
+from tests.builders.mistyped_sql import MISTYPED, ODD, UNMATCHED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,14 +81,14 @@ def n():
 """
 
 
-def test_all_mistakes_are_told_at_once_each_at_its_line(
+def test_all_mistakes_are_reported_at_once_each_at_its_line(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": WRONG, "b.py": FUNCTIONS})
     found = [str(one) for one in check(pipeline, spark=spark).problems]
     wanted = [
         ("a.sql:4: ", "`prize` cannot be resolved. Did you mean one of the following? [`price`"),
-        ("a.sql:7: ", "staging.c: nothing in it is read as rows come; write STREAM(name)"),
+        ("a.sql:7: ", "staging.c: it reads no stream; write STREAM(name)"),
         ("a.sql:8: ", "staging.d: Invalid streaming output mode: append."),
         ("a.sql:9: ", "Syntax error at or near ','"),
         ("a.sql:10: ", "staging.f has no column hour; it has id, price, ts, op"),
@@ -97,7 +97,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:10: ", "the expectation 'q' of staging.f: it is a double, and must be true or fal"),
         ("a.sql:10: ", "staging.f (unique) has no column idd"),
         ("a.sql:10: ", "the expectation 's' of staging.f: A column"),
-        ("a.sql:10: ", "the expectation 't' of staging.f: op is a string, and only times are fre"),
+        ("a.sql:10: ", "the expectation 't' of staging.f: op is a string; freshness needs a time"),
         ("a.sql:16: ", "staging.g: g2 does not fit together with staging.g, at a.sql:15: col"),
         ("a.sql:18: ", "h has no column idd; it has id, price, ts, op"),
         ("a.sql:18: ", "h has no column tss"),
@@ -106,8 +106,8 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:21: ", "refined.j has no column m; it has id, n"),
         ("a.sql:23: ", "o, sequence: A column"),
         ("a.sql:26: ", "p2 does not fit together with p1, at a.sql:25: column __SEQUENCE is tim"),
-        ("a.sql:30: ", "q: _error is about the row and no table keeps it"),
-        ("a.sql:30: ", "q: _payload is about the row and no table keeps it"),
+        ("a.sql:30: ", "q: _error is about the row and not stored in a table"),
+        ("a.sql:30: ", "q: _payload is about the row and not stored in a table"),
         ("b.py:6: ", "`nope` cannot be resolved"),
         ("b.py:8: ", "there is no raw.nowhere to read"),
         ("b.py:14: ", "KeyError: 'x'"),
@@ -134,7 +134,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ),
     ],
 )
-def test_records_that_count_once_are_told_apart_by_columns_of_the_table_behind_a_view(
+def test_deduplicated_records_are_identified_by_columns_of_the_table_behind_a_view(
     column: str, told: list[str], spark: "SparkSession", tmp_path: Path
 ) -> None:
     sql = (
@@ -146,7 +146,7 @@ def test_records_that_count_once_are_told_apart_by_columns_of_the_table_behind_a
     assert [str(one) for one in found] == told
 
 
-def test_what_is_told_of_a_query_without_spark_is_what_spark_refuses(
+def test_sparks_parser_agrees_with_the_check_without_spark(
     spark: "SparkSession",
 ) -> None:
     parser = spark._jsparkSession.sessionState().sqlParser()
@@ -162,11 +162,11 @@ def test_what_is_told_of_a_query_without_spark_is_what_spark_refuses(
 MERGED = {
     "sum(price) AS v, count(*) FILTER (WHERE id > 1) AS w": "",
     "coalesce(sum(id), 0) AS v, CAST(count_if(id > 1) AS INT) AS w": "",
-    "count(DISTINCT id) AS v, count(*) AS w": "v takes each value once (DISTINCT)",
+    "count(DISTINCT id) AS v, count(*) AS w": "v counts each value once (DISTINCT)",
     "avg(price) AS v, try_sum(id) AS w": "v is avg(...)",
     "sum(price) / count(*) AS v, count(id) AS w": "v is computed from aggregates",
     "first(id) AS v, count(*) AS w": "v is first(...)",
-    "sum(id) AS v, max(id) AS w": "w is max(...), and not to be merged by SUM; write w MAX",
+    "sum(id) AS v, max(id) AS w": "w is max(...), and cannot be merged by SUM; write w MAX",
 }
 WAYS = {
     "STREAM(raw.orders) GROUP BY op": "",
@@ -175,18 +175,18 @@ WAYS = {
     "(SELECT o.*, explode(array(1, 2)) AS e FROM STREAM(raw.orders) o) GROUP BY op": "",
     "STREAM(raw.orders) GROUP BY op HAVING count(*) > 1": "HAVING",
     "STREAM(raw.orders) GROUP BY op LIMIT 3": "LIMIT",
-    "STREAM(raw.orders) GROUP BY op, id": "it groups by id, which is none of its columns",
+    "STREAM(raw.orders) GROUP BY op, id": "it groups by id, which is not one of its columns",
     "STREAM(raw.orders) GROUP BY ROLLUP (op)": "add grouping_id()",
-    "STREAM(raw.orders) GROUP BY op, session_window(ts, '1 minute')": "a session may go on",
+    "STREAM(raw.orders) GROUP BY op, session_window(ts, '1 minute')": "a session may continue",
     "STREAM(raw.orders) WHERE ts > now() - INTERVAL 1 DAY GROUP BY op": "current_timestamp",
     "(SELECT DISTINCT op, id FROM STREAM(raw.orders)) GROUP BY op": "DEDUPLICATE BY",
-    "(SELECT op, max(id) AS id FROM STREAM(raw.orders) GROUP BY op) GROUP BY op": "is aggregated",
+    "(SELECT op, max(id) AS id FROM STREAM(raw.orders) GROUP BY op) GROUP BY op": "an aggregate,",
     "(SELECT a.op, id FROM STREAM(raw.orders) a JOIN STREAM(raw.orders) b USING (id))"
     " GROUP BY op": "joins rows",
 }
 
 
-def test_merged_views_that_cannot_be_kept_by_parts_are_told(
+def test_merged_views_that_cannot_be_kept_by_parts_are_rejected(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     cases = [
@@ -216,14 +216,14 @@ def often():
     wanted.append(("b.py:10: ", "HAVING, or a filter after the aggregate"))
     assert [one.partition(": ")[0] + ": " for one in found] == [place for place, _ in wanted], found
     for one, (_, why) in zip(found, wanted, strict=True):
-        assert "cannot be kept by parts: " in one
+        assert "cannot be merged from batches: " in one
         assert why in one
 
 
-def test_a_plan_tells_the_same_each_time_and_what_is_of_the_moment(
+def test_a_plan_is_stable_and_shows_dependence_on_the_moment(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    """Views are computed anew where it differs, or where the clock or chance is asked."""
+    """Views are recomputed if it differs, or if the query depends on the clock or on chance."""
     sql = (
         RAW
         + """
@@ -274,7 +274,7 @@ def test_columns_and_edges_are_as_spark_sees_them(spark: "SparkSession", tmp_pat
     assert [edge.source for edge in report.graph.inputs("refined.n")] == ["trusted.t"]
 
 
-def test_quarantine_is_read_where_rows_can_be_refused(
+def test_quarantine_is_read_where_rows_can_be_rejected(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     sql = (
@@ -286,7 +286,7 @@ def test_quarantine_is_read_where_rows_can_be_refused(
     report = check(load_folder(tmp_path, {"a.sql": sql}), spark=spark)
     assert report.columns["refined.bad"] == (("rule", "string"), ("reason", "string"))
     (problem,) = report.problems
-    assert str(problem).startswith("a.sql:4: staging.x refuses no rows, so there is no quarantine.")
+    assert str(problem).startswith("a.sql:4: staging.x rejects no rows, so quarantine.")
 
 
 def test_rules_of_entry_are_checked_against_the_payloads_columns(
@@ -319,7 +319,7 @@ def test_a_table_that_is_there_may_grow_but_not_narrow(
     assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
 
 
-def test_only_what_the_source_tells_of_a_record_partitions_raw(
+def test_only_columns_of_the_record_itself_partition_raw(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     """ARC-4: a payload's own topic has any number of values."""
@@ -343,11 +343,11 @@ def test_only_what_the_source_tells_of_a_record_partitions_raw(
     assert report.problems == ()
     parted = [name for name, columns in report.columns.items() if ("day", "date") in columns]
     assert sorted(parted) == ["raw.again", "raw.records"]
-    reasons = [note.rpartition(" all of it: ")[2].partition(",")[::2] for note in report.notes]
-    assert [(name, why.split(" brings")[0]) for name, why in reasons] == [
-        ("topic", " as raw.payloads"),
-        ("topic", " as raw.computed"),
-        ("topic", " as m"),
+    reasons = [note.rpartition(" all of it: ")[2] for note in report.notes]
+    assert [reason.partition(" comes from")[0] for reason in reasons] == [
+        "topic of raw.payloads",
+        "topic of raw.computed",
+        "topic of m",
     ]
 
 
@@ -360,18 +360,18 @@ CREATE MATERIALIZED VIEW trusted.y AS SELECT *, date(ts) AS day FROM staging.all
 CREATE STREAMING TABLE trusted.z AS SELECT * EXCEPT (day), 1 AS day FROM STREAM(staging.all);
 """
 DAYS_TWICE = [
-    "a.sql:3: staging.dated has the column day twice: raw.orders has one by itself, as it is"
+    "a.sql:3: staging.dated has the column day twice: raw.orders adds one, as it is"
     " partitioned by topic and day. Write SELECT * EXCEPT (day), ..., or PARTITIONED BY ()"
     " at raw.orders",
     "a.sql:5: staging.two has the column id twice; names that differ in small and capital letters"
     " only are the same, so rename one",
-    "a.sql:6: trusted.y has the column day twice: raw.orders has one by itself, as it is"
+    "a.sql:6: trusted.y has the column day twice: raw.orders adds one, as it is"
     " partitioned by topic and day. Write SELECT * EXCEPT (day), ..., or PARTITIONED BY ()"
     " at raw.orders",
 ]
 
 
-def test_columns_that_a_table_would_have_twice_are_told_before_it_is_made(
+def test_duplicate_columns_are_reported_before_the_table_is_created(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": DAYS})
@@ -383,10 +383,10 @@ def test_columns_that_a_table_would_have_twice_are_told_before_it_is_made(
     assert list(lake.names()) == []
 
 
-def test_what_a_replay_would_be_refused_for_is_told_where_one_is_advised(
+def test_advice_to_replay_includes_the_problems_of_that_replay(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    """ARC-2: a table of raw that was made without a day has one when it is built anew."""
+    """ARC-2: a table of raw that was made without a day has one when it is rebuilt."""
     sql = (
         RAW
         + "CREATE STREAMING TABLE staging.x AS SELECT *, date(ts) AS day FROM STREAM(raw.orders);"
@@ -398,19 +398,17 @@ def test_what_a_replay_would_be_refused_for_is_told_where_one_is_advised(
     Preparation(spark, pipeline, lake, lambda _: 1).prepare()
     assert report.problems == ()
     advice, refusal = report.notes
-    assert advice.endswith("build it anew with headrace pipelines replay FOLDER")
-    wanted = (
-        "a replay is refused until this is changed: a.sql:2: staging.x has the column day twice:"
-    )
+    assert advice.endswith("rebuild it with headrace pipelines replay FOLDER")
+    wanted = "change this before the next replay: a.sql:2: staging.x has the column day twice:"
     assert refusal.startswith(wanted)
     with pytest.raises(PipelineError, match=r"a\.sql:2: staging\.x has the column day twice"):
         Preparation(spark, pipeline, lake, lambda _: 2).prepare()
 
 
-def test_another_partitioning_is_refused_and_properties_are_set_and_taken_off(
+def test_another_partitioning_is_rejected_and_properties_are_set_and_removed(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    """ARC-4: what is declared is what the tables are, or it is told."""
+    """ARC-4: tables are as declared, or the difference is reported."""
 
     def declared(by: str, days: int | None, view_by: str = "op") -> Pipeline:
         kept = (
@@ -442,12 +440,12 @@ def test_another_partitioning_is_refused_and_properties_are_set_and_taken_off(
     found = [str(one) for one in check(changed, spark=spark).problems]
     with pytest.raises(PipelineError) as raised:
         prepare(changed)
-    wanted = "a.sql:1: staging.x is there, partitioned by day and not by op; build it anew with"
+    wanted = "a.sql:1: staging.x exists, partitioned by day and not by op; rebuild it with"
     assert [found[0][: len(wanted)], str(raised.value)[: len(wanted)]] == [wanted, wanted]
-    assert "a.sql:2: refined.y is there, partitioned by op and not by day" in found[1]
+    assert "a.sql:2: refined.y exists, partitioned by op and not by day" in found[1]
 
 
-def test_topics_that_are_missing_are_told(
+def test_missing_topics_are_reported(
     spark: "SparkSession", tmp_path: Path, broker: BrokerProcess, make_topic: "MakeTopic"
 ) -> None:
     topic = make_topic("present")
@@ -461,7 +459,7 @@ def test_topics_that_are_missing_are_told(
         "CREATE FLOW f AS INSERT INTO out BY NAME SELECT value FROM STREAM(sources.here);"
     )
     found = check_topics(load_folder(tmp_path, {"a.sql": sql}, settings))
-    assert [str(one.place) for one in found.problems] == ["pipeline.toml:6"]
+    assert [str(one.location) for one in found.problems] == ["pipeline.toml:6"]
     assert "headrace topics create no-such-topic" in found.problems[0].text
     assert ["no-such-.*" in found.notes[0], "not-yet" in found.notes[1]] == [True, True]
 
@@ -485,11 +483,11 @@ def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
     with quiet():
         analysis.run()
     assert analysis.problems == []
-    kept = [name for name, flow in analysis.flows.items() if flow.keeps_payloads]
+    kept = [flow.name for flow in pipeline.flows if analysis.flow(flow.name).keeps_payloads]
     assert sorted(kept) == ["raw.chosen", "raw.text", "raw.whole"]
-    chosen = ["n", "topic", "timestamp", "_payload", "day"]
+    chosen = ["n", "topic", "timestamp", "_payload", "_kept_record", "day"]
     assert analysis.frames["raw.chosen"].columns == chosen
     assert analysis.frames["raw.text"].columns == ["n", "_payload"]
-    assert analysis.schemas["raw.text"].fieldNames() == ["n"]
+    assert analysis.columns["raw.text"].fieldNames() == ["n"]
     assert analysis.frames["raw.total"].columns == ["one", "n"]
     assert analysis.frames["raw.trusting"].columns == ["n"]

@@ -18,13 +18,13 @@ from typing import TypeVar
 
 import pytest
 
-from headrace.pipelines.running.state import PipelineState
+from headrace.pipelines.running.state.folders import PipelineState
 from headrace.spark import checkpoints
 from headrace.testing.process import BrokerProcess
-from tests.processes import started
+from tests.processes.process_trees import started
+from tests.processes.spark_clusters import ENVIRONMENT, HOST, Cluster
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import PipelineFolder, send, toml
-from tests.spark_cluster import ENVIRONMENT, HOST, Cluster
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class Shop:
         send(broker, self._topic, [TORN])
 
     def order(self, count: int) -> None:
-        """Send the next orders; of a hundred one is free, and nine are expensive."""
+        """Send the next orders; of each hundred one is free, and nine are expensive."""
         numbers = range(self.sent, self.sent + count)
         send(self.folder.broker, self._topic, map(order, numbers))
         self.sent += count
@@ -111,7 +111,7 @@ class Shop:
             assert driver.wait(WAIT_S) == 0, self._log.read_text()[-5000:]
 
     def eventually(self, ask: Callable[[], T], what: str, driver: "subprocess.Popen[bytes]") -> T:
-        """Ask until there is something in the answer."""
+        """Query until the answer has rows."""
         deadline = time.monotonic() + WAIT_S
         while not (found := ask()):
             assert driver.poll() is None, self._log.read_text()[-5000:]
@@ -121,13 +121,13 @@ class Shop:
 
     @property
     def is_underway(self) -> bool:
-        """Whether a batch of orders is planned and not done."""
+        """Return True if a batch of orders is planned and not done."""
         state = PipelineState.of(self.folder.path / "lake", "shop")
         checkpoint = state.flow("staging.orders", 1).checkpoint
         return checkpoints.newest_plan(checkpoint) > checkpoints.newest_commit(checkpoint)
 
     def has_all(self, count: int) -> bool:
-        """Whether so many orders have come through everywhere."""
+        """Return True if this many orders are in all tables."""
         names = ("refined.totals", "refined.dearest")
         if not set(names) <= set(self.folder.lake.names()):
             return False
@@ -139,7 +139,7 @@ class Shop:
         )
 
     def assert_exact(self) -> None:
-        """Every order once in each place where it belongs."""
+        """Check that every expected table and topic has each order once."""
         kept = [number for number in range(self.sent) if is_kept(number)]
         by_label: dict[str, list[int]] = {}
         for number in kept:
@@ -184,7 +184,7 @@ def shop(tmp_path: Path, broker: BrokerProcess, make_topic: MakeTopic) -> Shop:
 
 
 def options_of(cluster: Cluster, python: Path) -> list[str]:
-    """What the command line says for a pipeline to run elsewhere."""
+    """Return the options of the command line that let a pipeline run elsewhere."""
     settings = {"spark.pyspark.python": str(python), "spark.driver.host": HOST}
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     return ["--master", cluster.master, *confs]
@@ -211,7 +211,7 @@ def test_a_pipeline_runs_on_workers_that_have_neither_headrace_nor_its_folder(
     shop.assert_exact()
 
 
-def test_a_pipeline_runs_on_a_connect_server_without_headrace_and_after_its_client_was_killed(
+def test_a_pipeline_on_a_connect_server_survives_a_killed_client(
     shop: Shop, connect_address: str
 ) -> None:
     shop.order(500)

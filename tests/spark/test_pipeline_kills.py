@@ -1,4 +1,4 @@
-"""Kill -9 of a pipeline's driver, as often as asked: every record is in the tables once."""
+"""Repeated kill -9 of a pipeline's driver: every record is in the tables once."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ from tests.spark.numbered_pipelines import (
 from tests.spark.pipeline_folders import WAIT_S, PipelineFolder, eventually, send, toml
 
 KILLS = int(os.environ.get("HEADRACE_KILLS", "1"))
-"""Each costs another start of Spark, the dearest part of all."""
+"""The number of kills; each costs another start of Spark, the slowest part."""
 
 
 @pytest.mark.skipif(which("java") is None, reason="Spark needs a Java runtime")
@@ -60,12 +60,12 @@ def test_a_driver_that_is_killed_leaves_exact_tables(
                 for _ in range(2):
                     send(broker, topic, numbers(sent, sent + 200))
                     sent += 200
-                    # Not at rest: the kill shall meet a batch under way.
+                    # The kill must interrupt a batch, so do not wait for the end.
                     eventually(partial(have_all, folder, sent - 300), f"{sent} rows in run {kill}")
             finally:
                 os.killpg(driver.pid, signal.SIGKILL)
                 driver.wait()
-        # The watermark shall pass all that was sent before the last kill.
+        # The watermark must pass all records that were sent before the last kill.
         send(broker, topic, numbers(sent, sent + 800))
         sent += 800
         last = subprocess.run([*command, "--once"], stdout=log, stderr=log, timeout=WAIT_S)

@@ -11,8 +11,8 @@ import pytest
 from headrace import pipelines as dp
 from headrace.pipelines.analysing.raw_days import with_day
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.resolving import evaluate
-from tests.declared_pipelines import load_folder
+from headrace.pipelines.queries.resolving import evaluate
+from tests.builders.declared_pipelines import load_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ NOON = dt.datetime(2026, 3, 1, 12)
 
 
 class Given:
-    """A resolver of frames that a test has; a stream is read from files."""
+    """A resolver with the frames of a test; streams are read from files."""
 
     def __init__(
         self, spark: "SparkSession", frames: "Mapping[str, DataFrame]", place: Path
@@ -49,7 +49,7 @@ def given(spark: "SparkSession", tmp_path: Path) -> Given:
     return Given(spark, {"raw.orders": orders, "trusted.people": people}, tmp_path)
 
 
-def test_sql_reads_what_the_resolver_gives(given: Given) -> None:
+def test_sql_reads_the_frames_of_the_resolver(given: Given) -> None:
     frame = evaluate(
         "WITH named AS (SELECT raw.orders.id, people.name FROM raw.orders"
         " JOIN trusted.people USING (who)) SELECT * FROM named ORDER BY id",
@@ -90,7 +90,7 @@ def test_evaluations_side_by_side_do_not_mix_up_their_views(
         assert list(pool.map(count, range(8))) == list(range(8))
 
 
-def test_spark_in_a_function_knows_the_pipelines_tables(given: Given) -> None:
+def test_spark_in_a_function_finds_the_tables_of_the_pipeline(given: Given) -> None:
     def query() -> "DataFrame":
         assert dp.spark.readStream.table("raw.orders").isStreaming
         people = dp.spark.sql("SELECT * FROM trusted.people")
@@ -103,7 +103,7 @@ def test_spark_in_a_function_knows_the_pipelines_tables(given: Given) -> None:
 
 
 def test_the_day_of_a_record_is_that_of_utc_in_every_session(given: Given) -> None:
-    """ARC-4: where a row of raw lies does not depend on who has written it."""
+    """ARC-4: the place of a raw row does not depend on its writer."""
     query = with_day(
         "SELECT id, ts - INTERVAL '12:00:01' HOUR TO SECOND AS timestamp FROM raw.orders"
     )

@@ -1,4 +1,4 @@
-"""What users test their pipelines with: rows given, flows run, tables looked at."""
+"""Tests that users write for their pipelines: rows given, flows run, tables read."""
 
 import datetime as dt
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed
 from headrace.pipelines.testing.pipeline_test import PipelineTest
-from tests.declared_pipelines import SETTINGS, write_folder
+from tests.builders.declared_pipelines import SETTINGS, write_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def shop(spark: "SparkSession", tmp_path: Path) -> PipelineTest:
     return PipelineTest(folder, spark, tmp_path / "place")
 
 
-def test_payloads_are_decoded_as_in_earnest(shop: PipelineTest) -> None:
+def test_payloads_are_decoded_as_in_production(shop: PipelineTest) -> None:
     shop.given("sources.orders", ['{"id": 1, "price": 2.5}', b"this is no JSON"])
     shop.run("raw.orders")
     (row,) = shop.rows("raw.orders")
@@ -50,7 +50,7 @@ def test_payloads_are_decoded_as_in_earnest(shop: PipelineTest) -> None:
         shop.quarantined("raw.oders")
 
 
-def test_rows_of_raw_have_their_day_as_in_earnest(shop: PipelineTest) -> None:
+def test_rows_of_raw_have_their_day_as_in_production(shop: PipelineTest) -> None:
     """ARC-4"""
     shop.given("sources.orders", [{"id": 1, "kafka_timestamp": NOON}])
     shop.run("raw.placed")
@@ -59,7 +59,7 @@ def test_rows_of_raw_have_their_day_as_in_earnest(shop: PipelineTest) -> None:
     assert days == {1: NOON.date(), 2: NOON.date(), 3: None}
 
 
-def test_a_second_run_goes_on_where_the_first_has_ended(shop: PipelineTest) -> None:
+def test_a_second_run_continues_after_the_first(shop: PipelineTest) -> None:
     shop.given("raw.orders", [{"id": 1, "price": 1.0, "ts": NOON}, {"id": 2, "price": 95.0}])
     shop.run("trusted.latest", "alerts")
     shop.given("raw.orders", [{"id": 1, "price": 91.0}])
@@ -76,7 +76,7 @@ def test_an_expectation_that_fails_a_flow_fails_its_test(shop: PipelineTest) -> 
     assert shop.rows("trusted.sane") == []
 
 
-def test_rows_that_fit_nowhere_are_refused_with_what_would_fit(shop: PipelineTest) -> None:
+def test_rows_that_fit_no_input_are_rejected_with_the_valid_inputs(shop: PipelineTest) -> None:
     with pytest.raises(
         PipelineError, match=r"raw\.orders has no column prize; .*did you mean price"
     ):

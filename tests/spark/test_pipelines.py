@@ -27,10 +27,9 @@ from headrace.pipelines.commands import (
 )
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
+from headrace.pipelines.running.correcting.replay import Replay
+from headrace.pipelines.running.driving.runner import PipelineRunner
 from headrace.pipelines.running.errors import FlowsFailed, StateDisagrees
-from headrace.pipelines.running.replaying import Replay
-from headrace.pipelines.running.runner import PipelineRunner
-from headrace.pipelines.running.status import status_of
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, eventually, send, toml
@@ -152,7 +151,7 @@ def test_lag_tools_see_how_far_a_pipeline_is(folder: Folder, make_topic: MakeTop
     assert (stands.state, stands.flows[0].rows_out) == ("done", 25)
 
 
-def test_an_expectation_that_fails_keeps_nothing_of_the_batch_and_says_what_to_do(
+def test_a_failing_expectation_keeps_nothing_of_the_batch_and_gives_advice(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -170,7 +169,7 @@ def test_an_expectation_that_fails_keeps_nothing_of_the_batch_and_says_what_to_d
 
 
 @pytest.mark.parametrize("keys", ["", "KEYS (id)"])
-def test_a_gate_promotes_nothing_of_a_batch_with_too_many_refused_rows(
+def test_a_gate_promotes_nothing_of_a_batch_with_too_many_rejected_rows(
     keys: str, folder: Folder, make_topic: MakeTopic
 ) -> None:
     """ARC-4"""
@@ -206,7 +205,7 @@ def test_a_pipeline_that_breaks_rules_of_promotion_does_not_run(
         folder.once()
 
 
-def test_a_single_pass_that_is_asked_to_stop_says_what_it_left_undone(
+def test_a_single_pass_that_is_stopped_reports_its_unfinished_work(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     folder.write(
@@ -214,7 +213,9 @@ def test_a_single_pass_that_is_asked_to_stop_says_what_it_left_undone(
         tables_sql="CREATE STREAMING TABLE raw.o AS SELECT * FROM STREAM(sources.events);"
         "CREATE MATERIALIZED VIEW refined.n AS SELECT count(*) AS n FROM raw.o;",
     )
-    with pytest.raises(PipelineError, match=r"stopped as asked, before the end: raw.o, refined.n"):
+    with pytest.raises(
+        PipelineError, match=r"stopped on request, before the end: raw.o, refined.n"
+    ):
         run(
             [folder.path],
             is_once=True,
@@ -226,7 +227,7 @@ def test_a_single_pass_that_is_asked_to_stop_says_what_it_left_undone(
     assert stands.state == "stopped"
 
 
-def test_refused_rows_go_to_the_dead_letter_topic_too_and_come_back_after_a_fix(
+def test_rejected_rows_reach_the_dead_letter_topic_and_are_redriven_after_a_fix(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     """ARC-4: with its bytes as they came, and in headers why it was refused and where it was."""
@@ -331,7 +332,7 @@ def test_a_replay_builds_beside_compares_switches_and_switches_back(
     assert folder.lake.table("raw.o").partition_by == ("topic", "day")
     assert {one.table: one.contents.only_after for one in built.compared if not one.is_equal} == {
         "raw.o": 0,  # The day is new.
-        "refined.o": 19,  # Of twenty; that of 0 is there before and after.
+        "refined.o": 19,  # There are twenty; the one with 0 exists before and after.
     }
     assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
     send(folder.broker, topic, [order(20)])
@@ -345,7 +346,7 @@ def test_a_replay_builds_beside_compares_switches_and_switches_back(
     assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
 
 
-def test_a_replay_that_must_be_equal_is_refused_by_values_and_its_tables_can_be_dropped(
+def test_a_replay_with_other_values_is_rejected_and_can_be_dropped(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -370,12 +371,12 @@ def test_a_replay_that_must_be_equal_is_refused_by_values_and_its_tables_can_be_
     assert folder.rows("raw.o", "id") == list(range(6))
 
 
-def test_a_backfill_and_a_replay_keep_to_where_a_flow_began_at_the_clusters_of_its_sources(
+def test_a_backfill_and_a_replay_keep_the_start_of_a_flow(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """Of two topics that a flow puts together, each by its own source.
+    """A flow joins two topics, each read by its own source.
 
-    The pipeline's own cluster does not answer: nothing may be asked there.
+    The pipeline's own cluster does not answer, so no request may go there.
     """
     topic, other = make_topic(partitions=2), make_topic()
     servers = folder.broker.bootstrap_servers
@@ -403,10 +404,10 @@ def test_a_backfill_and_a_replay_keep_to_where_a_flow_began_at_the_clusters_of_i
     assert folder.rows("quarantine.raw__o", "topic", "payload") == [(other, b"{torn")]
     with Admin(servers) as admin:
         admin.partitions.delete_records_before(other, {0: 5})
-    with pytest.raises(PipelineError, match=rf"{other}-0 begins at offset 5 now.*`--keep raw`"):
+    with pytest.raises(PipelineError, match=rf"{other}-0 now begins at offset 5.*`--keep raw`"):
         replay(folder.path, **given)
     shutil.rmtree(next(folder.path.glob("lake/_headrace/pipelines/late/flows/raw.o")))
-    with pytest.raises(PipelineError, match=r"where it began is gone: .*\. Put it back"):
+    with pytest.raises(PipelineError, match=r"with its start is gone: .*\. Restore it"):
         replay(folder.path, **given)
 
 
@@ -475,7 +476,7 @@ dp.create_auto_cdc_flow(
     ]
 
 
-def test_a_new_nullable_column_joins_the_table_and_a_narrower_type_is_refused(
+def test_a_new_nullable_column_is_added_and_a_narrower_type_is_rejected(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -494,7 +495,7 @@ def test_a_new_nullable_column_joins_the_table_and_a_narrower_type_is_refused(
 
 
 @pytest.mark.parametrize("removed", ["flows/*/g1/checkpoint", "flows", "../gone"])
-def test_a_checkpoint_that_was_removed_is_not_begun_again_in_silence(
+def test_a_removed_checkpoint_is_not_silently_restarted(
     removed: str, folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -515,7 +516,7 @@ def test_a_checkpoint_that_was_removed_is_not_begun_again_in_silence(
     assert folder.rows("raw.o", "id") == [1, 2]
 
 
-def test_a_flow_that_was_renamed_does_not_bring_its_rows_twice_and_goes_on_as_advised(
+def test_a_renamed_flow_does_not_add_its_rows_twice_and_resumes_after_the_advised_step(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -537,9 +538,7 @@ def test_a_flow_that_was_renamed_does_not_bring_its_rows_twice_and_goes_on_as_ad
     assert folder.rows("raw.o", "id") == [1, 2]
 
 
-def test_a_table_that_was_removed_is_built_anew_when_asked(
-    folder: Folder, make_topic: MakeTopic
-) -> None:
+def test_a_removed_table_is_rebuilt_on_request(folder: Folder, make_topic: MakeTopic) -> None:
     topic = make_topic()
     folder.write(
         pipeline_toml=toml("lost", topic, SCHEMA),
@@ -565,7 +564,7 @@ def test_a_table_that_was_removed_is_built_anew_when_asked(
     assert folder.rows("refined.n", "n") == [2]
 
 
-def test_a_view_that_was_removed_comes_back(folder: Folder, make_topic: MakeTopic) -> None:
+def test_a_removed_view_is_rebuilt(folder: Folder, make_topic: MakeTopic) -> None:
     topic = make_topic()
     folder.write(
         pipeline_toml=toml("view", topic, SCHEMA),
@@ -631,7 +630,7 @@ def test_a_flow_may_join_two_topics(folder: Folder, make_topic: MakeTopic) -> No
     assert folder.rows("staging.both", "id", "name") == [(n, f"n{n}") for n in range(10)]
 
 
-def test_a_replay_asks_what_sinks_shall_do_and_they_go_on(
+def test_a_replay_requires_a_decision_about_sinks_and_they_resume(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic, out = make_topic(), make_topic("out")
@@ -654,7 +653,7 @@ def test_a_replay_asks_what_sinks_shall_do_and_they_go_on(
     assert [json.loads(value)["id"] for value in folder.read_topic(out)] == [1, 2, 3]
 
 
-def test_a_view_whose_query_has_changed_is_computed_anew(
+def test_a_view_whose_query_has_changed_is_recomputed(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -692,7 +691,7 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
         )
         send(folder.broker, topic, (order(n) for n in range(sent, sent + 6)))
         if sent:  # Refused before anything is done: readers still see the views of before.
-            with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run FOLDER --once"):
+            with pytest.raises(PipelineError, match=r"refined\.n is not in .* run FOLDER --once"):
                 replay(folder.path, overrides=folder.overrides, spark=folder.spark)
             assert ("refined.n" in folder.lake.views()) == (architecture == "kappa")
         if sent == 12:
@@ -711,7 +710,7 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
     with ThreadPoolExecutor(1) as pool:
         try:
             runner.begin()
-            states = {one.flow: one.state for one in status_of(runner, "running").flows}
+            states = {one.flow: one.state for one in runner.status_now("running").flows}
             assert states.pop("refined.joined") == "waiting"
             assert set(states.values()) == {"running"}
             assert "refined.n" in folder.lake.views()
@@ -721,14 +720,14 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
                 return folder.rows("refined.joined", "id") == list(range(sent + 6))
 
             eventually(is_everything_there, "all rows joined")
-            assert runner.moving.views == set()
+            assert runner.migrations.views == set()
             assert (folder.lake.views(), runner.failures()) == ({}, [])
             assert min(n for _, n in folder.rows("refined.joined", "id", "n")[sent:]) >= sent // 3
         finally:
             runner.end(lambda: True)
 
 
-def test_a_key_that_two_flows_bring_is_taken_once(folder: Folder, make_topic: MakeTopic) -> None:
+def test_a_key_from_two_flows_is_stored_once(folder: Folder, make_topic: MakeTopic) -> None:
     first, second = make_topic("a"), make_topic("b")
     folder.write(
         pipeline_toml=toml("unique", first, SCHEMA)
@@ -763,7 +762,7 @@ def test_records_are_admitted_and_categorised_at_entry(
     assert folder.rows("raw.o", "id", "_category") == expected
 
 
-def test_a_sink_whose_checkpoint_was_removed_is_not_begun_again_in_silence(
+def test_a_sink_with_a_removed_checkpoint_is_not_silently_restarted(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic, out = make_topic(), make_topic("out")
@@ -775,7 +774,7 @@ def test_a_sink_whose_checkpoint_was_removed_is_not_begun_again_in_silence(
     send(folder.broker, topic, [order(1)])
     folder.once()
     shutil.rmtree(folder.path / "lake" / "_headrace" / "pipelines" / "sunk" / "flows")
-    with pytest.raises(StateDisagrees, match="another name"):
+    with pytest.raises(StateDisagrees, match="rename the flow"):
         folder.once()
     assert len(folder.read_topic(out)) == 1
 
@@ -791,7 +790,7 @@ def test_a_table_of_another_pipeline_is_not_written(folder: Folder, make_topic: 
         folder.once()
 
 
-def test_a_circle_of_tables_is_told(folder: Folder, make_topic: MakeTopic) -> None:
+def test_a_cycle_of_tables_is_reported(folder: Folder, make_topic: MakeTopic) -> None:
     folder.write(
         pipeline_toml=toml("circle", make_topic(), SCHEMA),
         tables_sql="CREATE MATERIALIZED VIEW refined.a AS SELECT * FROM refined.b;"

@@ -1,27 +1,28 @@
-"""Rows out of quarantine: each comes once, and none is lost with its record."""
+"""Redriven rows: each is added once, and none is lost with its record."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
+from headrace.lake.catalog import Lake
 from headrace.lake.tables import Table
 from headrace.pipelines.commands import load_all, prepared, redrive
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running import redrive_fates, redriving
-from headrace.pipelines.running.redrive_fates import LOST, REMADE
-from headrace.pipelines.running.redrive_notes import Note
-from headrace.pipelines.running.redrive_rounds import Limits
-from headrace.pipelines.running.redriving import UNFINISHED, Redriven
-from headrace.pipelines.running.targets import AppendTarget
+from headrace.pipelines.running.correcting import redrive as redriving
+from headrace.pipelines.running.correcting.kept_records import PLACE, rows_at
+from headrace.pipelines.running.correcting.redrive import UNFINISHED, Journal, Redriven
+from headrace.pipelines.running.correcting.redrive_rounds import Limits
+from headrace.pipelines.running.flows.targets import AppendTarget
 from headrace.runtime import files
 from headrace.testing.process import BrokerProcess
+from tests.builders.lakes import written
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send, toml
 
@@ -39,7 +40,7 @@ def folder(tmp_path: Path, broker: BrokerProcess, spark: SparkSession) -> Folder
 
 
 def run_with_two_refused(folder: Folder, topic: str, table: str, options: str = "") -> None:
-    """Five records, of which those at offsets 0 and 3 are too cheap."""
+    """Five records, of which the ones at offsets 0 and 3 are too cheap."""
     folder.write(pipeline_toml=toml("again", topic, SCHEMA) + options, tables_sql=table.format(3))
     prices = [1.0, 5.0, 5.0, 2.0, 5.0]
     send(folder.broker, topic, [{"id": n, "price": price} for n, price in enumerate(prices)])
@@ -53,37 +54,61 @@ def redriven_with_lower_price(folder: Folder, table: str) -> Redriven:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected", "stored"),
-    [
-        pytest.param(
-            "failOnDataLoss = true", Redriven(taken=2, refused=0), [0, 1, 2, 3, 4], id="kept"
-        ),
-        pytest.param(
-            "failOnDataLoss = false\nkeepPayloads = false",
-            Redriven(taken=1, refused=0, left=1, reasons={LOST: 1}),
-            [1, 2, 3, 4],
-            id="not kept",
-        ),
-    ],
+    ("keeps", "ids"), [("true", [0, 10, 20, 30, 40]), ("false", [0, 1, 2, 3, 4])]
 )
-def test_a_row_whose_record_is_gone_is_made_anew_of_its_bytes_or_stays(
-    options: str, expected: Redriven, stored: list[int], folder: Folder, make_topic: MakeTopic
+def test_todays_flow_runs_over_kept_bytes_and_other_rows_are_checked_unchanged(
+    keeps: str, ids: list[int], folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """ARC-4"""
+    """ARC-4: neither needs the records in the topic, since retention has removed them."""
     topic = make_topic()
-    table = TABLE.format("{}", "*", "STREAM(sources.events)")
-    run_with_two_refused(folder, topic, table, f"[sources.events.options]\n{options}\n")
+    table = TABLE.format(
+        "{}", "{} AS id, price, topic, partition, offset", "STREAM(sources.events)"
+    )
+    folder.write(
+        pipeline_toml=toml("again", topic, SCHEMA)
+        + f"[sources.events.options]\nkeepPayloads = {keeps}\n",
+        tables_sql=table.format(9, "id"),
+    )
+    send(folder.broker, topic, [{"id": n, "price": float(n)} for n in range(5)])
+    folder.once()
     with Admin(folder.broker.bootstrap_servers) as admin:
-        admin.partitions.delete_records_before(topic, {0: 2})
-    assert redriven_with_lower_price(folder, table) == expected
-    assert folder.rows("trusted.o", "id") == stored
-    assert len(folder.rows(QUARANTINE, "offset")) == expected.left
+        admin.partitions.delete_records_before(topic, {0: 5})
+    folder.write(tables_sql=table.format(-1, "10 * id"))
+    redriven = redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
+    assert redriven == Redriven(taken=5, refused=0)
+    assert folder.rows("trusted.o", "id") == ids
+    assert folder.rows(QUARANTINE, "offset") == []
 
 
-def test_what_could_not_be_read_and_is_gone_is_read_by_a_mended_schema(
+def test_key_headers_and_time_of_a_record_are_kept_with_its_bytes(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """ARC-4: a function that filters, and a topic that has forgotten the record."""
+    """ARC-4: a flow that computes its columns from them gets them again."""
+    topic = make_topic(retention_ms="-1")
+    table = (
+        "CREATE STREAMING TABLE trusted.o (CONSTRAINT long EXPECT (length(value) > {})"
+        " ON VIOLATION QUARANTINE ROW) AS SELECT {}(CAST(key AS STRING)) AS name, topic, value,"
+        " unix_seconds(timestamp) AS at, CAST(headers[0].value AS STRING) AS header,"
+        " partition, offset"
+        " FROM STREAM(sources.events);"
+    )
+    folder.write(
+        pipeline_toml=f'[pipeline]\nname = "key"\n[sources.events]\ntopic = "{topic}"\n',
+        tables_sql=table.format(9, "lower"),
+    )
+    send(folder.broker, topic, [b"x"], timestamp_ms=86_400_000, key=b"Ada", headers={"h": b"1"})
+    folder.once()
+    for length, name, refused in ((5, "lower", 1), (0, "upper", 0)):
+        folder.write(tables_sql=table.format(length, name))
+        redriven = redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
+        assert redriven == Redriven(taken=1, refused=refused)
+    assert folder.rows("trusted.o", "name", "value", "at", "header") == [("ADA", b"x", 86_400, "1")]
+
+
+def test_unreadable_records_that_the_topic_has_lost_are_read_by_a_corrected_schema(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """ARC-4: a function that filters, and a topic that no longer has the record."""
     topic = make_topic(retention_ms="-1")  # The records are of 1970: retention may come first.
     folder.write(
         pipeline_toml=toml("mended", topic, SCHEMA),
@@ -123,10 +148,10 @@ def remake(folder: Folder, topic: str) -> None:
         admin.topics.create([NewTopic(name=topic, partitions=1)])
 
 
-def test_no_record_of_a_topic_that_was_made_again_is_taken_for_a_refused_one(
+def test_no_record_of_a_recreated_topic_is_mistaken_for_a_rejected_one(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """ARC-4: before the flow has seen the new topic, and when it has read both.
+    """ARC-4: before the flow has read the new topic, and after it has read both.
 
     At offset 0 the new one has a good record, and at offset 2 neither can be read.
     """
@@ -159,42 +184,10 @@ def test_no_record_of_a_topic_that_was_made_again_is_taken_for_a_refused_one(
     assert folder.rows(QUARANTINE, "offset") == []
 
 
-@pytest.mark.parametrize(
-    ("keeps", "expected", "stored"),
-    [
-        ("true", Redriven(taken=2, refused=0), [0, 1, 2, 3, 4]),
-        ("false", Redriven(taken=0, refused=0, left=2, reasons={REMADE: 2}), [1, 2, 4]),
-    ],
-    ids=["kept", "not kept"],
-)
-def test_a_topic_that_is_made_again_during_a_redrive_is_told_and_then_not_read(
-    keeps: str, expected: Redriven, stored: list[int], folder: Folder, make_topic: MakeTopic
-) -> None:
-    """The records were read, and nobody can tell any more of which topic they were."""
-    topic = make_topic()
-    table = TABLE.format("{}", "*", "STREAM(sources.events)")
-    options = f"[sources.events.options]\nkeepPayloads = {keeps}\n"
-    run_with_two_refused(folder, topic, table, options)
-
-    def read_and_remake(*given: Any) -> Any:
-        rows = evaluate(*given)
-        remake(folder, topic)
-        return rows
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redriving, "evaluate", read_and_remake)
-        with pytest.raises(PipelineError, match="redrive again"):
-            redriven_with_lower_price(folder, table)
-    send(folder.broker, topic, [{"id": 100 + n, "price": 5.0} for n in range(4)])
-    assert redriven_with_lower_price(folder, table) == expected
-    assert folder.rows("trusted.o", "id") == stored
-    assert len(folder.rows(QUARANTINE, "offset")) == expected.left
-
-
-def test_rows_are_judged_as_they_were_where_a_table_before_has_two_records_of_a_place(
+def test_rows_are_checked_unchanged_where_a_streamed_table_has_two_records_of_a_place(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """A topic was made again, and what is read now of the table could be of either record."""
+    """A topic was recreated, so a row of the table could belong to either record."""
     topic = make_topic()
     table = (
         "CREATE STREAMING TABLE raw.o AS SELECT id, price, topic, partition, offset"
@@ -215,10 +208,49 @@ def test_rows_are_judged_as_they_were_where_a_table_before_has_two_records_of_a_
     assert folder.rows("trusted.o", "id") == [1, 2]
 
 
-def test_rows_of_a_record_that_are_stored_already_do_not_come_twice(
+def test_a_changed_query_applies_to_records_with_one_row_in_the_streamed_table(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """A record of several rows, of which one was refused; and one that was refused whole."""
+    """The second record has two rows there, and a row of the first is in the target already."""
+    topic = make_topic()
+    table = (
+        "CREATE STREAMING TABLE raw.o AS SELECT explode(parts) AS ids, topic, partition, offset"
+        " FROM STREAM(sources.events);\n"
+        "CREATE STREAMING TABLE trusted.o (CONSTRAINT big EXPECT (id > {})"
+        " ON VIOLATION QUARANTINE ROW) AS SELECT explode({}) AS id, topic, partition, offset"
+        " FROM STREAM(raw.o);"
+    )
+    folder.write(
+        pipeline_toml=toml("onward", topic, "parts ARRAY<ARRAY<LONG>>"),
+        tables_sql=table.format(4, "ids"),
+    )
+    send(folder.broker, topic, [{"parts": parts} for parts in ([[1, 5]], [[2], [3]], [[4]])])
+    folder.once()
+    assert folder.rows("trusted.o", "id") == [5]
+    folder.write(tables_sql=table.format(0, "transform(ids, id -> 10 * id)"))
+    redriven = redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
+    assert redriven == Redriven(taken=4, refused=0)
+    assert folder.rows("trusted.o", "id") == [1, 2, 3, 5, 40]
+    assert folder.rows(QUARANTINE, "offset") == []
+
+
+def test_rows_of_a_table_are_found_by_their_record(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows without an offset, or of other topics and partitions, belong to other records."""
+    places = [("a", 0, 3), ("a", 0, 4), ("a", 0, 9), ("a", 1, 3), ("b", 0, 3), ("a", 0, None)]
+    kinds = (pa.string(), pa.int32(), pa.int64())
+    table = Lake(tmp_path).create("raw.o", pa.schema(list(zip(PLACE, kinds, strict=True))))
+    rows = [dict(zip(PLACE, place, strict=True)) for place in places]
+    table.append(written(table, rows))
+    wanted = [("a", 0, 3), ("a", 0, 5), ("a", 0, 9), None]
+    found = rows_at(spark, table, table.version, wanted).collect()
+    assert sorted(map(tuple, found)) == [("a", 0, 3), ("a", 0, 9)]
+    assert rows_at(spark, table, table.version, [None]).count() == 0
+
+
+def test_stored_rows_of_a_record_are_not_added_a_second_time(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """A record with one rejected row of several, and a record whose rows were all rejected."""
     topic = make_topic()
     table = (
         "CREATE STREAMING TABLE trusted.o (CONSTRAINT dear EXPECT (price > {})"
@@ -270,7 +302,7 @@ def test_rows_of_a_record_that_are_stored_already_do_not_come_twice(
         ),
     ],
 )
-def test_rows_come_once_however_their_input_names_their_records(
+def test_rows_are_added_once_for_every_way_to_name_their_records(
     table: str, options: str, folder: Folder, make_topic: MakeTopic
 ) -> None:
     run_with_two_refused(folder, make_topic(), table, options)
@@ -280,23 +312,22 @@ def test_rows_come_once_however_their_input_names_their_records(
 
 
 CUTS = [
-    (redriving, "evaluate", "before"),  # Rows are noted, and nothing else.
-    (AppendTarget, "write", "before"),  # What becomes of them is noted too.
-    (AppendTarget, "_commit", "before"),  # Those that are refused again are in quarantine.
-    (AppendTarget, "write", "behind"),  # Those that are made anew are in the table.
-    (AppendTarget, "write", "behind"),  # So are those that are judged as they were.
+    (redriving, "evaluate", "before"),  # The rounds are recorded, and nothing else.
+    (AppendTarget, "write", "before"),  # The decision about each row is recorded too.
+    (AppendTarget, "_commit", "before"),  # Rows that are rejected again are in quarantine.
+    (AppendTarget, "write", "behind"),  # All others are in the table.
     (Table, "delete", "behind"),  # Some have left quarantine.
     (files, "unlink_if_there", "before"),  # All have.
 ]
 
 
 class Cut(Exception):
-    """The redrive ends here."""
+    """The redrive is interrupted here."""
 
 
 @contextmanager
 def cut(owner: Any, name: str, when: str) -> Iterator[None]:
-    """Let a function be the last that is called, or the first that is not."""
+    """Interrupt a redrive before or behind a call of a function."""
     function = getattr(owner, name)
 
     def last(*given: Any, **more: Any) -> None:
@@ -313,8 +344,8 @@ def cut(owner: Any, name: str, when: str) -> Iterator[None]:
 def test_a_redrive_that_is_cut_off_at_every_step_takes_each_row_once(
     folder: Folder, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that name their records and one that does not, and one that is refused again."""
-    monkeypatch.setattr(redrive_fates, "_PER_DELETE", 1)
+    """Rows that name their records, one that does not, and one that is rejected again."""
+    monkeypatch.setattr(redriving, "_PER_DELETE", 1)
     topic = make_topic()
     columns = "id, price, topic, partition, IF(id = 4, NULL, offset) AS offset"
     table = TABLE.format("{}", columns, "STREAM(sources.events)")
@@ -334,13 +365,13 @@ def test_a_redrive_that_is_cut_off_at_every_step_takes_each_row_once(
     assert folder.rows(QUARANTINE, "offset") == [0]
 
 
-def test_a_redrive_that_is_cut_off_between_rounds_goes_on_with_the_next(
+def test_an_interrupted_redrive_continues_with_the_next_round(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """Rounds of two rows, with 0 and 1 in the first; 0 is refused again, which no round takes up.
+    """Rounds of two rows, with 0 and 1 in the first; 0 is rejected again and in no later round.
 
-    The second is cut off in its midst, when the table has its row and quarantine too. The record
-    of 3 and 4 makes two rows, and would be cut in half by their number alone.
+    The second is interrupted when both the table and quarantine have its row. The record
+    of 3 and 4 has two rows, which a limit by number alone would separate.
     """
     topic = make_topic()
     table = (
@@ -354,7 +385,7 @@ def test_a_redrive_that_is_cut_off_between_rounds_goes_on_with_the_next(
     folder.write(tables_sql=table.format(1))
     (pipeline,) = load_all([folder.path], folder.overrides)
     run, limits = prepared(folder.spark, pipeline), Limits(rows_max=2)
-    with cut(Note, "end_round", "behind"):
+    with cut(Journal, "end_round", "behind"):
         redriving.redrive(run, "trusted.o", limits)
     assert folder.rows("trusted.o", "id") == [1]
     assert folder.rows(QUARANTINE, "offset") == [0, 2, 3, 3, 4]
@@ -367,7 +398,7 @@ def test_a_redrive_that_is_cut_off_between_rounds_goes_on_with_the_next(
 
 
 def remove_old_versions(table: Table) -> None:
-    """What vacuum does a day later."""
+    """Remove the files that a vacuum removes a day later."""
     needed = {file.path for file in table.files()}
     for path in table.place.glob("*.parquet"):
         if path.name not in needed:
@@ -377,7 +408,7 @@ def remove_old_versions(table: Table) -> None:
 def test_rows_of_a_batch_that_was_cut_off_wait_until_it_is_finished(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """It comes again, and may have other rows to refuse by then."""
+    """The batch is repeated, and may reject other rows then."""
     topic = make_topic()
     table = TABLE.format("{}", "*", "STREAM(sources.events)")
     folder.write(pipeline_toml=toml("early", topic, SCHEMA), tables_sql=table.format(3))

@@ -1,4 +1,4 @@
-"""Passwords and keys stay with those who need them: no output, log, plan or table shows them."""
+"""Passwords and keys stay secret: no output, log, plan or table shows them."""
 
 import os
 import struct
@@ -12,8 +12,8 @@ import pytest
 from headrace.http.users import PasswordHash
 from headrace.lake.catalog import Lake
 from headrace.testing.process import BrokerProcess
-from tests.processes import descendants
-from tests.registries import RegistryProcess
+from tests.processes.process_trees import descendants
+from tests.processes.registries import RegistryProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import send
 
@@ -24,9 +24,9 @@ WORDS = {
     "ADDRESS_WORD": "heron-of-address",
     "STORE_WORD": "gecko-of-store",
     "ACCOUNT_WORD": "moose-of-account",
-    "WRONG_WORD": "tapir-of-nobody",
+    "WRONG_WORD": "tapir-of-no-user",
 }
-"""What pipelines take from the environment, and nobody may find anywhere else."""
+"""Secrets that pipelines read from the environment, and that must appear in no other place."""
 SCHEMA = '{"type": "record", "name": "o", "fields": [{"name": "id", "type": "long"}]}'
 SETTINGS = """
 [pipeline]
@@ -109,7 +109,7 @@ for line in sys.argv[1:]:
 
 @pytest.fixture
 def registry(broker: BrokerProcess, tmp_path: Path) -> Iterator[RegistryProcess]:
-    """A registry that knows ada and bob, who has his password in the address."""
+    """A registry with the users ada and bob; bob's password is in the address."""
     logins = {"ada": WORDS["LOGIN_WORD"], "bob": WORDS["ADDRESS_WORD"]}
     users = tmp_path / "users"
     users.write_text("".join(f"{name}:{PasswordHash.of(word)}\n" for name, word in logins.items()))
@@ -126,7 +126,7 @@ def registry(broker: BrokerProcess, tmp_path: Path) -> Iterator[RegistryProcess]
 
 
 @pytest.mark.timeout(300)
-def test_secrets_are_seen_nowhere_whether_a_run_goes_well_or_not(
+def test_secrets_appear_nowhere_after_success_or_failure(
     broker: BrokerProcess, make_topic: MakeTopic, registry: RegistryProcess, tmp_path: Path
 ) -> None:
     topic, copies = make_topic(), make_topic("copies")
@@ -153,7 +153,7 @@ def test_secrets_are_seen_nowhere_whether_a_run_goes_well_or_not(
     output = (tmp_path / "output").read_text()
     assert code == 0, output
     assert output.count("ended with 0") == 4, output
-    assert "the schema registry refuses to answer" in output, output
+    assert "the schema registry rejected the request" in output, output
     assert "'low'" in output, output
     assert "topics were not checked" in output, output
     assert Lake(lake).table("raw.orders").rows()["id"].to_pylist() == [1]
@@ -173,7 +173,7 @@ def write(
     topic: str,
     copies: str,
 ) -> None:
-    """A pipeline that needs every secret there is."""
+    """A pipeline that needs every kind of secret."""
     folder.mkdir()
     settings = SETTINGS.format(
         name=folder.name,
@@ -217,7 +217,7 @@ def watched(place: Path, *lines: str) -> tuple[int, set[str]]:
 
 
 def leaks(place: Path, command_lines: set[str]) -> list[str]:
-    """Which word stands where it must not."""
+    """Return the secrets that a text contains."""
     texts = {f"process {line[:80]}": line.encode() for line in command_lines}
     texts |= {str(path): path.read_bytes() for path in place.rglob("*") if path.is_file()}
     return [

@@ -1,4 +1,4 @@
-"""What a session starts with, and what it gives the Python processes that it starts."""
+"""The settings of a session, and the environment of its Python processes."""
 
 import sys
 from collections.abc import Iterator
@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.spark_processes import worker_megabytes
-from headrace.spark.class_archive import archive_of
-from headrace.spark.fork_server import fork_server
-from headrace.spark.home import own_home
-from headrace.spark.session import CHECKPOINT_MANAGER
-from tests.processes import descendants
+from headrace.spark.launching.class_archive import archive_path
+from headrace.spark.launching.fork_server import fork_server
+from tests.processes.process_trees import descendants
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,19 +31,12 @@ def test_tasks_load_the_installed_pyspark_and_not_a_zip(spark: "SparkSession") -
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has mapped is in /proc")
 def test_the_jvm_has_the_archive_of_classes_in_its_memory(spark: "SparkSession") -> None:
-    home = own_home()
-    assert home is not None
-    archive = archive_of(home)
+    archive = archive_path()
+    assert archive is not None
     if not archive.exists():
-        pytest.skip("there is none; make it by: headrace spark warm")
+        pytest.skip("the archive is missing; make it by: headrace spark warm")
     jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     assert str(archive) in Path(f"/proc/{jvm}/maps").read_text()
-
-
-def test_a_local_session_has_the_checkpoint_manager_that_starts_no_processes(
-    spark: "SparkSession",
-) -> None:
-    assert "FileSystemBased" in (spark.conf.get(CHECKPOINT_MANAGER) or "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks are used there alone")

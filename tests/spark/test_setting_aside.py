@@ -1,4 +1,4 @@
-"""What cannot be read goes to quarantine, whatever a query does with its rows."""
+"""Unreadable records go to quarantine, independent of the query's use of their columns."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.running.targets import AppendTarget, TopicTarget
+from headrace.pipelines.running.flows.targets import AppendTarget, TopicTarget
 from headrace.pipelines.testing import PipelineTest
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
@@ -61,9 +61,9 @@ QUARANTINES = (
 
 
 def cut_off_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let a table fail behind the commit of its quarantine, and a sink before it; which have."""
+    """Fail a table once behind the commit of its quarantine, a sink before it; return both."""
     failed: list[str] = []
-    commit, put_away = AppendTarget._commit, TopicTarget._put_away
+    commit, put_away = AppendTarget._commit, TopicTarget._quarantine_unreadable
 
     def fail(name: str) -> None:
         if name not in failed:
@@ -80,19 +80,21 @@ def cut_off_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return put_away(self, *of_it)
 
     monkeypatch.setattr(AppendTarget, "_commit", cut_commit)
-    monkeypatch.setattr(TopicTarget, "_put_away", cut_put_away)
+    monkeypatch.setattr(TopicTarget, "_quarantine_unreadable", cut_put_away)
     return failed
 
 
-def test_no_query_loses_what_cannot_be_read_or_makes_nulls_of_it(
+def test_no_query_loses_unreadable_records_or_turns_them_into_nulls(
     tmp_path: Path,
     broker: BrokerProcess,
     spark: SparkSession,
     make_topic: MakeTopic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """ARC-4: with reason, place and bytes, once each; also what Spark need not read for the query,
-    what two readers read in different batches, and what comes again after a crash.
+    """ARC-4: each unreadable record is in quarantine once, with reason, place and bytes.
+
+    This includes payloads that the query does not use, payloads that two readers read in different
+    batches, and payloads that are read again after a crash.
     """
     topic, letters, sent = make_topic(partitions=2), make_topic(), make_topic()
     settings = toml("aside", topic, SCHEMA) + AGAIN.format(topic=topic, schema=SCHEMA)
@@ -121,7 +123,7 @@ def test_no_query_loses_what_cannot_be_read_or_makes_nulls_of_it(
 
 
 def test_a_users_test_sees_the_same(tmp_path: Path, spark: SparkSession) -> None:
-    """Without a cluster: no dead letters are sent, and quarantine has what they would say."""
+    """Without a cluster no dead letters are sent; quarantine has their content."""
     folder = tmp_path / "pipeline"
     folder.mkdir()
     nowhere = toml("aside", "events", SCHEMA, bootstrap="127.0.0.1:1")

@@ -20,7 +20,7 @@ from headrace.spark.sink.token_log import TokenLog, token_admin
 from headrace.spark.sink.tokens import partition_of, token_key, transactional_id
 from headrace.spark.sink.writer import abort
 from headrace.testing.process import BrokerProcess
-from tests.sink_queries import VALUE, Query, batches_of, options_for
+from tests.builders.sink_queries import VALUE, Query, batches_of, options_for
 from tests.spark.conftest import MakeTopic
 
 
@@ -67,7 +67,7 @@ def test_an_older_batch_changes_nothing(query: Query) -> None:
 def test_after_a_crash_before_the_decision_the_retry_may_have_other_tasks(query: Query) -> None:
     query.run(0, ["a"], ["b"], ["c"])
     query.commit(query.run(0, ["a", "b"], ["c"]))
-    query.lose(2)  # Nobody claims the third id again; its transaction times out.
+    query.lose(2)  # No task claims the third id again; its transaction times out.
     assert query.values() == [b"a", b"b", b"c"]
 
 
@@ -81,7 +81,9 @@ def test_a_crash_leaves_no_reader_waiting_when_the_retry_has_fewer_tasks(query: 
     assert query.values() == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
-def test_after_a_crash_before_the_first_commit_the_retry_writes_anew(query: Query) -> None:
+def test_after_a_crash_before_the_first_commit_the_retry_writes_all_rows_again(
+    query: Query,
+) -> None:
     query.decide(0, query.run(0, ["a"], ["b"]), committed=0)
     query.commit(query.run(0, ["b"], ["a"]))
     assert query.values() == [b"a", b"b"]
@@ -107,7 +109,9 @@ def test_a_transaction_that_was_lost_behind_the_decision_is_written_again(query:
     assert query.values() == [b"a", b"b"]
 
 
-def test_a_batch_committed_in_part_is_refused_when_it_comes_in_fewer_tasks(query: Query) -> None:
+def test_a_partly_committed_batch_is_rejected_if_it_is_repeated_in_fewer_tasks(
+    query: Query,
+) -> None:
     query.decide(0, query.run(0, ["a"], ["b"], ["c"]), committed=1)
     query.lose(1)
     with pytest.raises(OtherTasks, match="committed in part by 3 tasks, and its retry has 2"):
@@ -115,7 +119,7 @@ def test_a_batch_committed_in_part_is_refused_when_it_comes_in_fewer_tasks(query
     assert query.values() == [b"a", b"c"]
 
 
-def test_a_batch_committed_in_part_is_refused_when_it_comes_in_more_tasks(query: Query) -> None:
+def test_a_partly_committed_batch_is_rejected_if_it_is_repeated_in_more_tasks(query: Query) -> None:
     query.decide(0, query.run(0, ["a"], ["b"]), committed=1)
     query.lose(1)
     with pytest.raises(OtherTasks, match="at least 3"):
@@ -123,7 +127,7 @@ def test_a_batch_committed_in_part_is_refused_when_it_comes_in_more_tasks(query:
     assert query.values() == [b"a"]
 
 
-def test_the_batch_after_one_that_was_mended_is_written(query: Query) -> None:
+def test_the_batch_after_a_completed_one_is_written(query: Query) -> None:
     query.decide(0, query.run(0, ["a"], ["b"]), committed=1)
     query.lose(1)
     query.commit(query.run(0, ["a"], ["b"]))
@@ -183,7 +187,7 @@ def test_a_late_attempt_of_a_task_fails_as_another_takes_over(query: Query) -> N
     assert query.values() == [b"a", b"b"]
 
 
-def test_what_is_aborted_is_gone_and_holds_no_reader_up(query: Query) -> None:
+def test_aborted_rows_are_invisible_and_block_no_reader(query: Query) -> None:
     abort(query.options, [*query.run(0, ["a"], ["b"]), None], None)
     query.commit(query.run(0, ["c"]))
     assert query.values() == [b"c"]
@@ -205,13 +209,13 @@ def test_one_writer_cannot_write_one_batch_to_two_topics(
 ) -> None:
     query.commit(query.run(0, ["a"]))
     other = replace(query, options=replace(query.options, topic=make_topic("other")))
-    with pytest.raises(SinkError, match=r"give each write a token\.writer of its own"):
+    with pytest.raises(SinkError, match=r"give each write its own token\.writer"):
         other.run(0, ["a"])
 
 
 def test_a_single_transaction_needs_a_single_task(query: Query) -> None:
     single = replace(query, options=replace(query.options, is_single_transaction=True))
-    with pytest.raises(WrongOption, match=r"put coalesce\(1\) before the write"):
+    with pytest.raises(WrongOption, match=r"add coalesce\(1\) before the write"):
         single.run(0, ["a"], ["b"])
     with pytest.raises(WrongOption, match="there are 2"):
         single.commit(query.run(0, ["a"], []))
@@ -219,11 +223,13 @@ def test_a_single_transaction_needs_a_single_task(query: Query) -> None:
     assert query.values() == [b"a", b"b"]
 
 
-def test_a_single_transaction_makes_no_topic_unless_it_is_let(broker: BrokerProcess) -> None:
+def test_a_single_transaction_creates_a_topic_only_if_permitted(broker: BrokerProcess) -> None:
     given = {"singleTransaction": "true", "kafka_allow_auto_create_topics": "true"}
     options = options_for(broker.bootstrap_servers, "made-in-one-transaction", **given)
     unlet = {k: v for k, v in options.properties.items() if k != "allow.auto.create.topics"}
-    with pytest.raises(SinkError, match="singleTransaction=true makes none: create it first"):
+    with pytest.raises(
+        SinkError, match="singleTransaction=true does not create topics: create it first"
+    ):
         Query(replace(options, properties=unlet), "single").run(0, ["a"])
     query = Query(options, "single")
     query.commit(query.run(0, ["a"]))
@@ -258,7 +264,7 @@ def test_a_broker_may_crash_between_the_tasks_and_the_driver(own_broker: BrokerP
     assert query.values() == [b"a", b"b"]
 
 
-def test_a_missing_topic_is_told_with_the_names_near_it(own_broker: BrokerProcess) -> None:
+def test_a_missing_topic_is_reported_with_similar_names(own_broker: BrokerProcess) -> None:
     own_broker.restart({"auto.create.topics.enable": False})
     with Admin(own_broker.bootstrap_servers) as admin:
         admin.topics.create([NewTopic(name="orders", partitions=1)])
@@ -266,14 +272,16 @@ def test_a_missing_topic_is_told_with_the_names_near_it(own_broker: BrokerProces
         Query(options_for(own_broker.bootstrap_servers, "order"), "writer").run(0, ["a"])
 
 
-def test_a_record_that_is_too_large_is_told(broker: BrokerProcess, make_topic: MakeTopic) -> None:
+def test_a_record_that_is_too_large_is_reported(
+    broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
     topic = make_topic("small", max_message_bytes="1000")
     query = Query(options_for(broker.bootstrap_servers, topic), f"writer-of-{topic}")
     with pytest.raises(SinkError, match=r"raise its max\.message\.bytes"):
         query.run(0, ["x" * 2000])
 
 
-def test_a_transaction_timeout_that_the_broker_refuses_is_told(
+def test_a_transaction_timeout_that_the_broker_rejects_is_reported(
     broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("out")
@@ -282,7 +290,9 @@ def test_a_transaction_timeout_that_the_broker_refuses_is_told(
         Query(options, "writer").run(0, ["a"])
 
 
-def test_a_wrong_value_of_a_property_is_told(broker: BrokerProcess, make_topic: MakeTopic) -> None:
+def test_an_invalid_value_of_a_property_is_reported(
+    broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
     options = options_for(
         broker.bootstrap_servers, make_topic("out"), kafka_client_dns_lookup="soon"
     )
@@ -290,7 +300,7 @@ def test_a_wrong_value_of_a_property_is_told(broker: BrokerProcess, make_topic: 
         Query(options, "writer").run(0, ["a"])
 
 
-def test_the_token_topic_is_compacted_and_one_that_forgets_is_refused(query: Query) -> None:
+def test_the_token_topic_is_compacted_and_one_with_retention_is_rejected(query: Query) -> None:
     servers = query.options.properties["bootstrap.servers"]
     other = replace(query, options=replace(query.options, token_topic=f"tokens-{query.writer}"))
     other.commit(other.run(0, ["a"]))
@@ -300,11 +310,11 @@ def test_the_token_topic_is_compacted_and_one_that_forgets_is_refused(query: Que
         assert entries["cleanup.policy"] == "compact"
         change = ConfigChange(name="cleanup.policy", operation="set", value="delete")
         admin.configs.alter("topic", topic, [change])
-    with pytest.raises(WrongOption, match="must be compact"):
+    with pytest.raises(WrongOption, match="must have compact"):
         other.run(1, ["b"])
 
 
-def test_a_token_topic_with_too_few_partitions_is_refused(
+def test_a_token_topic_with_too_few_partitions_is_rejected(
     query: Query, make_topic: MakeTopic
 ) -> None:
     few = replace(query.options, token_topic=make_topic("tokens", partitions=1))

@@ -18,8 +18,8 @@ from headrace.client.descriptions import NewTopic
 from headrace.client.partitions import LATEST
 from headrace.client.producer import Producer
 from headrace.testing.process import BrokerProcess
-from tests.committed import committed_values
-from tests.processes import descendants
+from tests.clients.committed_records import committed_values
+from tests.processes.process_trees import descendants
 
 KILLS = int(os.environ.get("HEADRACE_KILLS", "4"))
 PROGRESS_MAX = 2_000
@@ -38,7 +38,7 @@ class CopyingQuery:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.copying_query", *self._arguments]
+        command = [sys.executable, "-m", "tests.jobs.copying_query", *self._arguments]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -59,7 +59,7 @@ class CopyingQuery:
         self._process.wait()
 
     def kill(self, is_meant: Callable[[str], bool]) -> None:
-        """Those processes of the query whose command line is meant."""
+        """The processes of the query with a chosen command line."""
         assert self._process is not None
         for pid, command in descendants(self._process.pid).items():
             if is_meant(command):
@@ -76,7 +76,7 @@ def kill_jvm(query: CopyingQuery, _: BrokerProcess) -> None:
 
 
 def kill_workers(query: CopyingQuery, _: BrokerProcess) -> None:
-    """Whoever runs tasks and streams, and the server that has forked them."""
+    """The processes of tasks and streams, and the server that has forked them."""
     names = ("pyspark", "headrace.spark")
     query.kill(
         lambda command: (
@@ -94,7 +94,7 @@ VICTIMS = (kill_all, kill_broker, kill_workers, kill_jvm)
 
 
 @pytest.mark.timeout(120 + 90 * KILLS)
-def test_every_row_is_written_once_whatever_is_killed(
+def test_every_row_is_written_once_for_any_killed_process(
     own_broker: BrokerProcess, tmp_path: Path
 ) -> None:
     """Exactly once from topic to topic, through crashes of driver, JVM, workers and broker."""
@@ -121,13 +121,13 @@ def fill(broker: BrokerProcess, count: int) -> None:
 
 
 def written(broker: BrokerProcess) -> int:
-    """How far the output has come, markers and all."""
+    """Return the end of the output, with markers."""
     with Admin(broker.bootstrap_servers) as admin:
         return sum(one.offset for one in admin.partitions.offsets("out", LATEST))
 
 
 def await_progress(query: CopyingQuery, broker: BrokerProcess, goal: int) -> None:
-    """Wait until so much is written; a query that has died of what was killed is started again."""
+    """Wait until the output reaches an offset; restart a query that a kill has ended."""
     deadline = time.monotonic() + PROGRESS_S_MAX
     while written(broker) < goal:
         if query.result == 0:

@@ -7,9 +7,9 @@ import pytest
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.spark.sink.errors import Fenced
-from tests.kafka_release import KafkaMissing, find_kafka
-from tests.nodes import Kafka, Node, eventually
-from tests.sink_queries import Query, options_for
+from tests.builders.sink_queries import Query, options_for
+from tests.processes.kafka import KafkaMissing, find_kafka
+from tests.processes.nodes import Kafka, Node, eventually
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_batches_are_committed_by_the_driver_and_once(query: Query) -> None:
     assert query.values() == [b"a", b"b", b"c"]
 
 
-def test_a_crash_behind_the_first_commit_is_mended(query: Query) -> None:
+def test_a_batch_is_completed_after_a_crash_behind_the_first_commit(query: Query) -> None:
     query.decide(0, query.run(0, ["a"], ["b"], ["c"]), committed=1)
     query.lose(2)
     query.commit(query.run(0, ["a"], ["b"], ["c"]))

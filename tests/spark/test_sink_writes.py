@@ -13,8 +13,8 @@ from pyspark.sql.functions import col, lit, struct
 from headrace.client.admin import Admin
 from headrace.serdes import AvroDeserializer, NewSchema, RegistryClient
 from headrace.testing.process import BrokerProcess
-from tests.committed import committed_messages, committed_values
-from tests.registries import running_registry
+from tests.clients.committed_records import committed_messages, committed_values
+from tests.processes.registries import running_registry
 from tests.spark.conftest import MakeTopic
 
 if TYPE_CHECKING:
@@ -122,16 +122,16 @@ def topics_of(broker: BrokerProcess) -> set[str | None]:
         return {topic.name for topic in admin.cluster.metadata().topics}
 
 
-def test_several_tasks_are_refused_where_one_transaction_is_asked_for(
+def test_several_tasks_are_rejected_for_a_single_transaction(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, save: Save
 ) -> None:
     with pytest.raises(
-        PySparkException, match=r"put coalesce\(1\) before the write|create it first"
+        PySparkException, match=r"add coalesce\(1\) before the write|create it first"
     ):
         save(numbers(spark, 10, tasks=2), topic="left-behind", singleTransaction="true")
     assert "left-behind" not in topics_of(broker)
     topic = make_topic("out")
-    with pytest.raises(PySparkException, match=r"put coalesce\(1\) before the write"):
+    with pytest.raises(PySparkException, match=r"add coalesce\(1\) before the write"):
         save(numbers(spark, 10, tasks=2), topic=topic, singleTransaction="true")
     assert committed_values(broker.bootstrap_servers, topic) == []
     save(numbers(spark, 10, tasks=2).coalesce(1), topic=topic, singleTransaction="true")
@@ -139,25 +139,25 @@ def test_several_tasks_are_refused_where_one_transaction_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("sql", "options", "said"),
+    ("sql", "options", "error"),
     [
         ("SELECT 1 AS id", {"topic": "x"}, "there is no column `value`"),
         ("SELECT 1 AS value", {"topic": "x"}, "`value` is int and must be STRING or BINARY"),
-        ("SELECT 'a' AS value", {}, "Set the option topic"),
+        ("SELECT 'a' AS value", {}, "set the option topic"),
         ("SELECT 'a' AS value", {"topic": "x", "guarantee": "maybe"}, "guarantee must be one of"),
         ("SELECT 'a' AS value", {"topic": "x", "token_batch": "1"}, "belong together"),
         ("SELECT 'a' AS value", {"topic": "x", "kafka_ack": "1"}, "did you mean kafka.acks"),
     ],
 )
-def test_what_cannot_be_written_is_told_before_any_task_runs(
+def test_unwritable_rows_and_invalid_options_are_reported_before_any_task_runs(
     spark: "SparkSession",
     broker: BrokerProcess,
     save: Save,
     sql: str,
     options: dict[str, str],
-    said: str,
+    error: str,
 ) -> None:
-    with pytest.raises(PySparkException, match=said):
+    with pytest.raises(PySparkException, match=error):
         save(spark.sql(sql), **options)
     assert "x" not in topics_of(broker)
 
@@ -171,7 +171,7 @@ class RateQuery:
         self._place = place
 
     def run(self, topic: str, batches: int, **options: str) -> None:
-        """Run until so many batches are committed in the checkpoint."""
+        """Run until this number of batches is committed in the checkpoint."""
         rows = (
             self._spark.readStream.format("rate-micro-batch")
             .option("rowsPerBatch", 100)
@@ -198,13 +198,13 @@ class RateQuery:
 
     @property
     def committed(self) -> list[int]:
-        """The batches that Spark knows to be done."""
+        """The batches that Spark has committed."""
         return sorted(
             int(path.name) for path in (self._place / "commits").glob("*") if path.name.isdigit()
         )
 
     def forget(self, batch: int) -> None:
-        """Let Spark not know that a batch is done, as after a crash just before."""
+        """Remove Spark's record of a finished batch, as after a crash just before it."""
         for name in (str(batch), f".{batch}.crc"):
             (self._place / "commits" / name).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Batches by `format("headrace")`: the rows that the stock connector gives, in fewer tasks."""
+"""Batches by `format("headrace")`: the rows of the stock connector, in fewer tasks."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ VARIED: list[dict[str, Any]] = [
 
 
 def consumed(bootstrap: str, topic: str, count: int) -> list[tuple[object, ...]]:
-    """The same records by librdkafka."""
+    """Return the same records, read by librdkafka."""
     group = {"group.id": "judge", "auto.offset.reset": "earliest"}
     consumer = Consumer({"bootstrap.servers": bootstrap, **group, **QUIET})
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -62,7 +62,7 @@ def _pair(header: "Row") -> tuple[str, bytes | None]:
     return header.key, None if header.value is None else bytes(header.value)
 
 
-def test_every_field_of_every_record_comes_whatever_compresses_it(
+def test_every_field_of_every_record_is_read_with_every_compression(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -75,7 +75,7 @@ def test_every_field_of_every_record_comes_whatever_compresses_it(
     assert as_tuples(rows.orderBy("offset").collect()) == expected
 
 
-def test_aborted_transactions_are_seen_only_by_who_reads_uncommitted(
+def test_aborted_transactions_are_visible_only_to_readers_of_uncommitted_records(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -118,7 +118,7 @@ def test_bounds_are_offsets_or_times(
     assert values(**times) == [90, 91, 92, 93]
     late = json.dumps({topic: {"0": base_ms + 96, "1": base_ms + 98}})
     assert values(startingOffsetsByTimestamp=late) == [96, 98, 99]
-    with pytest.raises(Exception, match="endingOffsets is 2, which is before it"):
+    with pytest.raises(Exception, match="the offset 2 of endingOffsets is before the offset"):
         values(startingTimestamp=str(base_ms + 90), endingOffsets=ends)
 
 
@@ -133,10 +133,10 @@ def setting(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("is_allowed", ["true", "false"])
-def test_a_frame_has_all_rows_for_every_question_whatever_was_asked_of_it_before(
+def test_a_frame_has_all_rows_for_every_query_independent_of_earlier_ones(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, is_allowed: str
 ) -> None:
-    """Spark has one plan of the source for all questions, and filters that it pushed would stay."""
+    """Spark has one plan of the source for all queries, and would keep filters that it pushed."""
     topic = make_topic(partitions=3)
     produce(broker.bootstrap_servers, topic, numbered(300, 3))
     with setting(spark, "spark.sql.python.filterPushdown.enabled", is_allowed):
@@ -150,10 +150,10 @@ def test_a_frame_has_all_rows_for_every_question_whatever_was_asked_of_it_before
         assert parts[0].alias("a").join(parts[1].alias("b"), "offset").count() == 100
 
 
-def test_a_frame_ends_where_the_topic_ended_when_it_was_first_asked(
+def test_a_frame_ends_at_the_end_of_the_topic_at_its_first_query(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
-    """Spark keeps the plan; the stock connector looks anew with every question."""
+    """Spark keeps the plan; the stock connector looks up the offsets for every query."""
     topic = make_topic()
     produce(broker.bootstrap_servers, topic, numbered(3))
     frame = read(spark, broker.bootstrap_servers, topic)
@@ -163,7 +163,7 @@ def test_a_frame_ends_where_the_topic_ended_when_it_was_first_asked(
     assert read(spark, broker.bootstrap_servers, topic).count() == 5
 
 
-def test_filters_limit_what_is_fetched_where_that_is_asked_for(
+def test_filters_limit_the_fetched_records_if_the_option_is_set(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(partitions=3)
@@ -209,7 +209,7 @@ def test_small_partitions_share_a_task_and_large_ones_have_several(
     ]
 
 
-def test_only_the_columns_that_are_asked_for_come(
+def test_only_the_requested_columns_are_returned(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -225,7 +225,7 @@ def test_only_the_columns_that_are_asked_for_come(
 def test_a_payload_that_is_not_json_becomes_a_row_with_the_error(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
-    """SCH-5: what does not parse is kept with the reason."""
+    """SCH-5: a malformed payload is kept with the reason."""
     topic = make_topic()
     good = {"value": b'{"id": 7, "name": "ada"}'}
     produce(broker.bootstrap_servers, topic, [good, {"value": b"{oops"}])
@@ -259,10 +259,10 @@ def test_topics_by_pattern_and_by_assignment(
 
 @pytest.mark.parametrize(("hides", "line"), [("false", -2), ("true", 0)])
 @pytest.mark.parametrize("way", ["read", "readStream"])
-def test_a_wrong_option_is_told_by_load_in_the_line_that_the_docs_name(
+def test_load_rejects_an_invalid_option_with_the_line_in_the_docs(
     way: str, hides: str, line: int, spark: "SparkSession"
 ) -> None:
-    """In a plain PySpark program; Spark puts its own words and ours together."""
+    """In a plain PySpark program; Spark joins its own message with ours."""
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", "groop": "a"}
     spark.conf.set(HIDE_TRACEBACK, hides)
     try:
@@ -270,11 +270,11 @@ def test_a_wrong_option_is_told_by_load_in_the_line_that_the_docs_name(
             getattr(spark, way).format("headrace").options(**given).load()
     finally:
         spark.conf.unset(HIDE_TRACEBACK)
-    told = str(raised.value).splitlines()[line]
-    assert told.endswith("InvalidOption: there is no option groop; did you mean group?")
+    line_found = str(raised.value).splitlines()[line]
+    assert line_found.endswith("InvalidOption: there is no option groop; did you mean group?")
 
 
-def test_a_topic_that_there_is_not_is_told_with_the_nearest(
+def test_an_unknown_topic_is_reported_with_the_most_similar_one(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("journeys")

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.client.admin import Admin
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.brokers import Brokers
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.offsets import Positions
 from headrace.spark.source.options import parse
 from headrace.spark.source.progress import GroupProgress, commit_progress
 from headrace.spark.source.stream_plan import StreamPlan
@@ -23,7 +24,7 @@ def committed(bootstrap: str, group: str, topic: str) -> dict[int, int]:
     return {partition: at[0] for (name, partition), at in found.items() if name == topic}
 
 
-def test_a_limited_stream_reads_everything_once_and_goes_on_after_a_restart(
+def test_a_limited_stream_reads_everything_once_over_a_restart(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     """ARC-3: batch windows over the same topics, by AvailableNow."""
@@ -116,7 +117,7 @@ def test_progress_can_be_committed_by_hand(broker: BrokerProcess, make_topic: Ma
     assert found == {0: 5, 1: 3}
 
 
-def test_a_topic_that_comes_to_match_a_pattern_is_read_from_its_first_record(
+def test_a_new_topic_that_matches_a_pattern_is_read_from_its_first_record(
     broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     first = make_topic("matching")
@@ -176,7 +177,7 @@ def test_the_beginning_is_resolved_once_and_kept(
     assert [positions[TopicPartition(topic, 0)] for positions in found] == [10, 10, 20]
 
 
-def test_a_batch_waits_for_enough_records_but_not_for_ever(
+def test_a_batch_waits_for_enough_records_up_to_a_limit(
     broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""What Spark remembers from batch to batch, and a table that has a batch which Spark has not."""
+"""Spark's state from batch to batch, and a table with a batch that Spark has not recorded."""
 
 from pathlib import Path
 
@@ -33,9 +33,9 @@ def minutes():
 @dp.expect_rows(0, 100)
 @dp.table(name="refined.answered")
 def answered():
-    asked, told = events("asked").alias("a"), events("told").alias("t")
-    is_soon = F.expr("a.id = t.id AND t.at BETWEEN a.at AND a.at + INTERVAL 5 MINUTES")
-    return asked.join(told, is_soon).select("a.id")
+    asked, replied = events("asked").alias("a"), events("replied").alias("r")
+    is_soon = F.expr("a.id = r.id AND r.at BETWEEN a.at AND a.at + INTERVAL 5 MINUTES")
+    return asked.join(replied, is_soon).select("a.id")
 """
 
 
@@ -43,16 +43,16 @@ def event(number: int, minute: int, kind: str = "asked") -> dict[str, object]:
     return {"id": number, "kind": kind, "at": f"2026-03-01T12:{minute:02}:30Z"}
 
 
-def test_flows_that_fail_behind_their_commits_lose_and_double_nothing_of_windows_and_joins(
+def test_windows_and_joins_stay_exact_after_failures_behind_commits(
     tmp_path: Path,
     broker: BrokerProcess,
     spark: SparkSession,
     make_topic: MakeTopic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each batch is in the table, and comes again: what it has left in Spark's memory must stay.
+    """Each batch is in the table and is repeated; the state that it left in Spark must stay.
 
-    Rules about batches and keys go through the rows more than once, and many batches have none.
+    Rules about batches and keys read the rows more than once, and many batches have no rows.
     """
     topic = make_topic()
     folder = Folder(tmp_path / "pipeline", broker, spark).write(
@@ -63,8 +63,8 @@ def test_flows_that_fail_behind_their_commits_lose_and_double_nothing_of_windows
     send(broker, topic, [event(0, 0), event(1, 0), event(2, 1), event(3, 3)])
     folder.once()
     assert folder.rows("refined.minutes", "minute", "n") == [(0, 2), (1, 1)]
-    told = [event(number, 3, "told") for number in (0, 1, 2, 3)]
-    send(broker, topic, [*told, event(4, 3), event(5, 9), event(5, 9, "told")])
+    replied = [event(number, 3, "replied") for number in (0, 1, 2, 3)]
+    send(broker, topic, [*replied, event(4, 3), event(5, 9), event(5, 9, "replied")])
     folder.once()
     assert folder.rows("refined.minutes", "minute", "n") == [(0, 2), (1, 1), (3, 2)]
     assert folder.rows("refined.answered", "id") == [0, 1, 2, 3, 5]

@@ -18,10 +18,10 @@ from confluent_kafka import Message
 from headrace.client.producer import Producer
 from headrace.spark.jars import JarsMissing, fetch_jars, spark_jars
 from headrace.testing.process import BrokerProcess
-from tests.committed import committed_messages, committed_values
+from tests.clients.committed_records import committed_messages, committed_values
+from tests.jobs.stock_connector_job import CAPTURED, text
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import PipelineFolder, send
-from tests.stock_connector_job import CAPTURED, text
 
 RECORDS = 2_000
 JOB_S_MAX = 240.0
@@ -64,7 +64,7 @@ def jars() -> str:
 
 
 @pytest.mark.timeout(300)
-def test_the_stock_connector_reads_and_writes_our_broker_and_spark_reads_captured_files(
+def test_the_stock_connector_works_with_our_broker_and_captured_files(
     broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path, jars: str
 ) -> None:
     """ARC-9: Batch, micro-batch stream and real-time mode, which only this connector has.
@@ -82,17 +82,17 @@ def test_the_stock_connector_reads_and_writes_our_broker_and_spark_reads_capture
         capture(broker, source, suffix, tmp_path)
     arguments = [broker.bootstrap_servers, jars, str(tmp_path), source, batch, stream, realtime]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.stock_connector_job", *arguments],
+        [sys.executable, "-m", "tests.jobs.stock_connector_job", *arguments],
         capture_output=True,
         text=True,
         timeout=JOB_S_MAX,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    told = json.loads(done.stdout)
-    assert told["count"] == RECORDS
+    report = json.loads(done.stdout)
+    assert report["count"] == RECORDS
     expected = [captured_row(m) for m in committed_messages(broker.bootstrap_servers, source)]
-    assert told["captured"] == dict.fromkeys(CAPTURED, expected)
+    assert report["captured"] == dict.fromkeys(CAPTURED, expected)
     for topic in (batch, stream, realtime):
         values = committed_values(broker.bootstrap_servers, topic)
         assert {int(value or b"-1") for value in values} == set(range(RECORDS)), topic
@@ -106,7 +106,7 @@ def capture(broker: BrokerProcess, topic: str, suffix: str, directory: Path) -> 
 
 
 def captured_row(message: Message) -> list[object]:
-    """A record as the job tells it."""
+    """A record as the job reports it."""
     given = cast("list[tuple[str, bytes | None]]", message.headers() or [])
     headers = [[key, text(value)] for key, value in given]
     place = [message.topic(), message.partition(), message.offset(), message.timestamp()[1]]
@@ -132,7 +132,7 @@ def running(folder: PipelineFolder, jars: str, output: Path) -> Iterator["subpro
 
 
 @pytest.mark.timeout(480)
-def test_a_topic_is_taken_in_in_three_ways_at_once_and_each_goes_on_after_a_restart(
+def test_three_kinds_of_ingestion_of_a_topic_survive_a_restart(
     broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path, jars: str
 ) -> None:
     """ARC-3: real time from topic to topic, near real time into a table, and a batch window."""
@@ -157,7 +157,7 @@ def test_a_topic_is_taken_in_in_three_ways_at_once_and_each_goes_on_after_a_rest
 
 
 def has_alerts(folder: PipelineFolder, topic: str, sent: int) -> bool:
-    """Whether every large record has come; another than these must not."""
+    """Return whether every large record has arrived; no other may."""
     expected = {(n, n % 100) for n in range(sent) if n % 100 > 50}
     values = map(json.loads, folder.read_topic(topic))
     found = {(value["id"], value["amount"]) for value in values}
@@ -166,7 +166,7 @@ def has_alerts(folder: PipelineFolder, topic: str, sent: int) -> bool:
 
 
 def has_landed(folder: PipelineFolder, sent: int) -> bool:
-    """Whether the stream has brought every record once, and the batch window has counted them."""
+    """Return whether the stream has every record once, and the batch window has counted them."""
     if not {"raw.events", "refined.counted"} <= set(folder.lake.names()):
         return False
     ids = folder.rows("raw.events", "id")

@@ -1,4 +1,4 @@
-"""Batches by key merged by the driver and by tasks: the same rows, whichever way they came."""
+"""Batches by key, merged by the driver and by tasks, result in the same rows."""
 
 import random
 from collections.abc import Callable
@@ -10,19 +10,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.lake.applied_changes import history_name, history_schema, target_schema
 from headrace.lake.catalog import Lake
-from headrace.lake.changes import history_name, history_schema, target_schema
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
-from headrace.lake.upserts import Upsert
+from headrace.lake.upsert_decisions import Upsert
 from headrace.pipelines.model import Changes
-from headrace.pipelines.running import targets
-from headrace.pipelines.running.intake import Intake
-from headrace.pipelines.running.places import TablePlace
-from headrace.pipelines.running.targets import ChangesTarget, KeyedTarget
-from headrace.spark.tables.merging import apply_changes_by_tasks
-from tests.lakes import appended
+from headrace.pipelines.running.flows import targets
+from headrace.pipelines.running.flows.intake import Intake
+from headrace.pipelines.running.flows.targets import ChangesTarget, KeyedTarget
+from headrace.pipelines.running.tables.places import TablePlace
+from headrace.spark.tables.distributed_merges import apply_changes_by_tasks
+from tests.builders.lakes import appended
 
 NAME = "trusted.t"
 LINEAGE = Lineage(flow="f")
@@ -40,7 +40,7 @@ EVENTS = pa.schema(
     [("key", pa.string()), ("seq", pa.int64()), ("value", pa.string()), ("op", pa.string())]
 )
 WAYS = {"driver": 1_000_000, "tasks": 0}
-"""By how many rows the driver merges at most."""
+"""The largest number of rows that the driver merges."""
 
 
 def keyed_rows(rng: random.Random, count: int) -> pa.Table:
@@ -110,7 +110,7 @@ def feed(
     made: dict[str, KeyedTarget] | dict[str, ChangesTarget],
     batches: list[pa.Table],
 ) -> dict[str, list[list[str]]]:
-    """What each way's table has after each batch."""
+    """Return the rows of each way's table after each batch."""
     seen: dict[str, list[list[str]]] = {way: [] for way in made}
     for number, rows in enumerate(batches):
         for way, target in made.items():
@@ -147,7 +147,7 @@ def test_tasks_merge_a_batch_by_key_as_the_driver_does(
 def test_tasks_apply_changes_as_the_driver_does(
     scd_type: int, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """ARC-4: late events, deletes and events that come twice, merged either way."""
+    """ARC-4: late events, deletes and repeated events, merged by both."""
     rng = random.Random(scd_type)
     batches = [event_rows(rng, count) for count in (12, 20, 15)]
     made = {way: changed(tmp_path / way, scd_type, rows) for way, rows in WAYS.items()}
@@ -192,7 +192,7 @@ def dies_at_the_target(monkeypatch: pytest.MonkeyPatch, target: Table) -> None:
     monkeypatch.setattr(target, "exchange", exchange)
 
 
-def test_tasks_merge_again_when_someone_was_quicker(
+def test_tasks_merge_again_after_a_concurrent_commit(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = pa.schema([("key", pa.string()), ("n", pa.int64())])
@@ -211,7 +211,7 @@ def test_tasks_merge_again_when_someone_was_quicker(
     assert content(table) == ["{'key': 'a', 'n': 6}", "{'key': 'b', 'n': 1}"]
 
 
-def test_a_batch_by_tasks_is_one_commit_with_token_and_lineage_and_leaves_nothing_behind(
+def test_a_batch_by_tasks_is_one_commit_with_token_and_lineage(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     schema = pa.schema([("key", pa.int64()), ("n", pa.int64())])
@@ -241,10 +241,10 @@ def test_few_events_that_meet_many_rows_are_left_to_tasks(
         merged.append(1)
         return apply_changes_by_tasks(*given)
 
-    monkeypatch.setattr("headrace.lake.changes.READ_BYTES_MAX", 50)
+    monkeypatch.setattr("headrace.lake.applied_changes.READ_BYTES_MAX", 50)
     monkeypatch.setattr(targets, "apply_changes_by_tasks", counted)
     seen = feed(spark, {"driver": made["driver"]}, batches)
-    monkeypatch.setattr("headrace.lake.changes.READ_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("headrace.lake.applied_changes.READ_BYTES_MAX", 1 << 20)
     sure = feed(spark, {"driver": replace(made["tasks"], driver_rows_max=100)}, batches)
     assert merged == [1]
     assert seen["driver"] == sure["driver"]

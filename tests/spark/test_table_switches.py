@@ -1,4 +1,4 @@
-"""A run whose tables are switched under it: it goes on with the new ones, and with the old."""
+"""A run whose tables are switched continues with the new ones, and with the old after `--back`."""
 
 from functools import partial
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.pipelines.commands import load_all, prepared, replay, switch_back
-from headrace.pipelines.running.driver import followed
-from headrace.pipelines.running.reading import SnapshotReader
-from headrace.pipelines.running.runner import PipelineRunner
-from headrace.pipelines.running.views import ComputedView
+from headrace.pipelines.running.driving.driver import with_current_tables
+from headrace.pipelines.running.driving.runner import PipelineRunner
+from headrace.pipelines.running.flows.inputs import SnapshotReader
+from headrace.pipelines.running.views.computed import ComputedView
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, eventually, send, toml
@@ -25,7 +25,7 @@ CREATE MATERIALIZED VIEW refined.total AS SELECT sum(n) AS n FROM refined.n;
 
 
 class Switched:
-    """A lambda pipeline with its runner of the moment; its flows run, its views when told."""
+    """A lambda pipeline with its current runner; flows run always, views on request."""
 
     def __init__(self, folder: Folder, topic: str) -> None:
         self.folder = folder
@@ -41,10 +41,10 @@ class Switched:
         self.sent += count
 
     def follow(self) -> None:
-        before, self.runner = self.runner, followed(self.runner)
+        before, self.runner = self.runner, with_current_tables(self.runner)
         assert self.runner is not before
 
-    def settle(self) -> None:
+    def wait_until_processed(self) -> None:
         eventually(lambda: self.counted() == self.sent, f"{self.sent} records counted")
 
     def counted(self) -> int:
@@ -57,14 +57,14 @@ class Switched:
         return self.folder.lake.table("refined.n__speed").generation
 
 
-def test_a_run_follows_its_tables_to_new_ones_and_back_whatever_it_is_about(
+def test_a_run_follows_its_tables_to_new_ones_and_back_at_any_moment(
     tmp_path: Path,
     broker: BrokerProcess,
     spark: SparkSession,
     make_topic: MakeTopic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """ARC-2: the batch layer is computing when a replay switches, and records come meanwhile."""
+    """ARC-2: a replay switches while the batch layer computes and records arrive."""
     topic = make_topic()
     folder = Folder(tmp_path / "pipeline", broker, spark).write(
         pipeline_toml=toml("switched", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
@@ -73,7 +73,7 @@ def test_a_run_follows_its_tables_to_new_ones_and_back_whatever_it_is_about(
     try:
         for count in (3, 4):  # Two commits, which the replay makes one of.
             switched.send(count)
-            switched.settle()
+            switched.wait_until_processed()
         switched.view("refined.total").refresh()
         begun = switched.view("refined.n")
         monkeypatch.setattr(ComputedView, "_rows", partial(in_the_middle, switched, monkeypatch))
@@ -83,7 +83,7 @@ def test_a_run_follows_its_tables_to_new_ones_and_back_whatever_it_is_about(
         assert folder.rows("refined.total", "n") == [switched.sent]
         switch_back(folder.path, overrides=folder.overrides)
         switched.follow()
-        switched.settle()
+        switched.wait_until_processed()
         assert switched.generation() == 1
         assert switched.runner.failures() == []
     finally:
@@ -93,12 +93,12 @@ def test_a_run_follows_its_tables_to_new_ones_and_back_whatever_it_is_about(
 def in_the_middle(
     switched: Switched, patch: pytest.MonkeyPatch, reader: SnapshotReader
 ) -> DataFrame:
-    """Replay, follow and receive records, where a batch run has chosen what it computes from."""
+    """Replay, follow and receive records after a batch run has chosen its input."""
     patch.undo()
     folder, begun = switched.folder, switched.view("refined.n")
     # The layers of both buildings differ, what they come to does not.
     replay(folder.path, must_be_equal=True, overrides=folder.overrides, spark=folder.spark)
     switched.follow()
     switched.send(2)
-    switched.settle()
+    switched.wait_until_processed()
     return begun._rows(reader)

@@ -10,7 +10,7 @@ MORE = """
 from test_orders import order
 
 
-def test_that_is_wrong(headrace_pipeline):
+def test_the_failing_check(headrace_pipeline):
     headrace_pipeline.given("staging.orders", [order(1), order(1)])
     headrace_pipeline.run("trusted.orders")
     assert len(headrace_pipeline.rows("trusted.orders")) == 2
@@ -38,7 +38,7 @@ def test_a_new_folders_tests_pass_and_a_wrong_one_beside_them_fails(tmp_path: Pa
         "test_an_order_counts_once": "PASSED",
         "test_an_order_for_nothing_is_set_aside": "PASSED",
         "test_revenue_is_summed_by_day": "PASSED",
-        "test_that_is_wrong": "FAILED",
+        "test_the_failing_check": "FAILED",
         "test_that_needs_spark_alone": "PASSED",
     }, tested.stdout + tested.stderr
     assert "assert 1 == 2" in tested.stdout

@@ -1,4 +1,4 @@
-"""Which columns of a topic a query uses: those alone are built and sent, with the same rows."""
+"""The used columns of a topic: only these are built and sent, with the same rows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.commands import load_all, prepared
-from headrace.pipelines.running.reading import LiveReader
-from headrace.pipelines.running.used_columns import used_columns
+from headrace.pipelines.running.flows.inputs import LiveReader
+from headrace.pipelines.running.flows.used_columns import used_columns
 from headrace.testing.process import BrokerProcess
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send, toml
 
@@ -92,17 +92,17 @@ def test_the_columns_that_a_query_uses_are_found(
     assert used_columns(analysis, pipeline.flows[0].query) == expected
 
 
-def test_those_of_a_python_function_are_found_too(tmp_path: Path, spark: SparkSession) -> None:
+def test_columns_that_a_python_function_uses_are_found(tmp_path: Path, spark: SparkSession) -> None:
     pipeline = load_folder(tmp_path, {"tables.py": PYTHON}, SETTINGS)
     analysis = Analysis(spark, pipeline)
     analysis.run()
     assert used_columns(analysis, pipeline.flows[0].query) == {"o": ("note", "offset")}
 
 
-def test_the_runner_asks_for_those_alone_and_the_rows_are_the_same(
+def test_the_runner_requests_only_used_columns_and_the_rows_are_the_same(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """A payload that is bad in a column nobody uses is bad all the same.
+    """A payload that is invalid in an unused column is rejected all the same.
 
     Views name columns that the query over them does not use.
     """
@@ -125,7 +125,7 @@ def test_the_runner_asks_for_those_alone_and_the_rows_are_the_same(
         (pipeline,) = load_all([folder.path], folder.overrides)
         run = prepared(spark, pipeline)
         (flow,) = run.flows()
-        reader = LiveReader(run.reads(run.preparation.used_columns(flow)), run.flow_state(flow))
+        reader = LiveReader(run.reads(run.preparation.used_columns(flow)), run.folders.of(flow))
         rows = reader.read_stream("sources.events")
         assert (f"columns={','.join(PRUNED)}," in plan_of(rows)) == (name == "pruned")
         assert rows.columns == EVERY

@@ -1,4 +1,4 @@
-"""When views are computed: what has failed waits, what had nothing to do is looked at in time."""
+"""Schedules of views: failed ones wait, and ones without new input are checked when due."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,10 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.pipelines.commands import load_all, prepared
-from headrace.pipelines.running.pipeline_run import now
-from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.runner import PipelineRunner
-from headrace.pipelines.running.running_view import RunningView
+from headrace.pipelines.running.driving.runner import PipelineRunner
+from headrace.pipelines.running.driving.running_view import RunningView
+from headrace.pipelines.running.driving.schedules import utc_now
+from headrace.pipelines.running.state.reports import Report
+from headrace.runtime.clock import SystemClock
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send, toml
@@ -52,7 +53,7 @@ def test_a_view_that_has_failed_is_not_computed_again_at_once(
         runner.tick(worker, worker)
     assert not is_under_way(view)
     assert view.next_at is not None
-    assert view.next_at > now()
+    assert view.next_at > utc_now(SystemClock())
     assert "DIVIDE_BY_ZERO" in str(view.failure)
 
 
@@ -66,7 +67,7 @@ def is_under_way(view: RunningView) -> bool:
     return view.future is not None
 
 
-def test_a_view_whose_inputs_are_as_before_is_next_due_by_its_schedule(
+def test_a_view_with_unchanged_inputs_is_due_by_its_schedule(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -75,7 +76,7 @@ def test_a_view_whose_inputs_are_as_before_is_next_due_by_its_schedule(
     folder.once()
     (running,) = runner_of(folder).views
     view, computed = running.view, Report.read(running.view.state.report)
-    began = now()
+    began = utc_now(SystemClock())
     assert not view.refresh()
     last = view.last_run()
     assert last is not None

@@ -52,19 +52,19 @@ def test_the_benchmark_of_spark_s_source_ends_with_an_error_if_it_is_slow(
     assert ("missed: read 1 M records to noop" in capsys.readouterr().err) == bool(code)
 
 
-def test_what_has_nothing_beside_it_misses_no_target() -> None:
+def test_a_result_without_its_counterpart_misses_no_target() -> None:
     alone = {"Headrace": {("read 1 M records to noop", "s per million"): [99.0]}}
     assert list(missed(alone)) == []
     assert list(missed({**alone, "connector": {}})) == []
 
 
-def test_a_python_worker_that_was_too_large_once_is_told() -> None:
+def test_a_python_worker_that_was_too_large_once_is_reported() -> None:
     (failure,) = missed({"Headrace": {(WORKER.name, WORKER.unit): [100.0, 601.0, 100.0]}})
     assert "601.0 MB" in failure
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
-def test_a_figure_above_its_bound_is_told(bound: Bound) -> None:
+def test_a_figure_above_its_bound_is_reported(bound: Bound) -> None:
     """Worker's memory, a dry run of a hundred tables, lookups by key."""
     name = f"{bound.name}, p99"
     assert list(above([Figure(name, bound.unit, bound.value_max)])) == []
@@ -73,7 +73,7 @@ def test_a_figure_above_its_bound_is_told(bound: Bound) -> None:
 
 
 @pytest.mark.parametrize("load", ["read {} to noop", "topic to typed Parquet, {}"])
-def test_time_that_grows_faster_than_the_records_is_told(load: str) -> None:
+def test_time_that_grows_faster_than_the_records_is_reported(load: str) -> None:
     def reads(largest: float) -> dict[str, dict[tuple[str, str], list[float]]]:
         costs = {"1": 1.0, "3": 9.0, "10": largest}
         named = {load.format(f"{count} M records"): cost for count, cost in costs.items()}
@@ -83,5 +83,5 @@ def test_time_that_grows_faster_than_the_records_is_told(load: str) -> None:
 
     assert list(missed(reads(1.2))) == []
     (failure,) = missed(reads(1.4))
-    told = load.format("10 M records")
-    assert failure == f"{told}: each costs 1.40 times one of 1 M, and may cost 1.25 times"
+    reported = load.format("10 M records")
+    assert failure == f"{reported}: each costs 1.40 times one of 1 M, and may cost 1.25 times"

@@ -1,4 +1,4 @@
-"""`docs/compatibility.md` is what the table of APIs says today."""
+"""`docs/reference/compatibility.md` agrees with the table of APIs."""
 
 import runpy
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_page_is_up_to_date() -> None:
     """OPS-1: what we speak, and what we do not yet, is written down as it is. Else: `make docs`."""
     tool = runpy.run_path(str(ROOT / "tools" / "compatibility.py"))
-    assert (ROOT / "docs" / "compatibility.md").read_text() == tool["render"]()
+    assert (ROOT / "docs" / "reference" / "compatibility.md").read_text() == tool["render"]()
 
 
 def test_every_api_kafka_has_is_served_or_listed_as_missing() -> None:
@@ -20,7 +20,7 @@ def test_every_api_kafka_has_is_served_or_listed_as_missing() -> None:
     assert set(tool["KAFKA"]) <= set(keys)
 
 
-def test_what_is_served_has_kafkas_versions() -> None:
+def test_served_requests_have_the_versions_of_kafka() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "compatibility.py"))
     for key, entry in tool["APIS"].items():
         assert entry.advertised == tool["KAFKA"].get(key, (0, 0))

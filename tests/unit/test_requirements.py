@@ -1,4 +1,4 @@
-"""`make requirements` counts parts of a requirement by themselves."""
+"""`make requirements` counts parts of a requirement separately."""
 
 import runpy
 from pathlib import Path

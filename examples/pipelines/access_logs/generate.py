@@ -1,9 +1,9 @@
-"""Two files of a real access log, line by line; or the same again and again, as traffic of now.
+"""Two files of a real access log, line by line, or in a loop as current traffic.
 
     python -m examples.pipelines.access_logs.generate
     python -m examples.pipelines.access_logs.generate --per-second 50
 
-A record's key is the file and the number of its line, so a line that is sent again is known.
+A record's key is the file and the number of its line, so a repeated line is recognised.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ CHANNELS = ("ISS/position", "bbt_raspi/memory", "bbt_raspi/eth0", "Hamra/statusH
 AGENTS = ("curl/8.5.0", "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")
 FAILURES = ("400", "401", "404", "404", "429", "500", "503")
 VARIED = 0.3
-"""The share of lines that differ from what the files have; the others have only another time."""
+"""The share of varied lines; the others differ from the files in their time only."""
 MALFORMED = (
     "",
     "-- log rotated --",
@@ -38,7 +38,7 @@ MALFORMED = (
 
 
 def records() -> Iterator[Record]:
-    """The lines of both files."""
+    """Yield the lines of both files."""
     for path in sorted(DATA.glob("*.txt")):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             yield Record(TOPIC, f"{path.name}:{number}", line)
@@ -47,7 +47,7 @@ def records() -> Iterator[Record]:
 def traffic(
     seed: int = 1, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)
 ) -> Iterator[Record]:
-    """The files' lines in a loop: some varied, some malformed, and now and then one repeated."""
+    """Yield the files' lines in a loop: some varied, some malformed, some repeated."""
     chance = random.Random(seed)
     run = now().strftime("%Y%m%dT%H%M%S")
     previous: Record | None = None
@@ -61,7 +61,7 @@ def traffic(
 
 
 def _again(line: str, now: dt.datetime, chance: random.Random) -> str:
-    """A line of the files as if it were written now."""
+    """Return a line of the files with the current time."""
     found = LINE.fullmatch(line)
     assert found is not None, "the files have such lines only"
     parts = found.groupdict()
@@ -75,13 +75,13 @@ def _again(line: str, now: dt.datetime, chance: random.Random) -> str:
 
 
 def _visitor(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
-    """The same request by someone else."""
+    """Return the same request by another client."""
     address = f"::ffff:203.0.113.{chance.randrange(1, 255)}"
     return {"ip": address, "agent": chance.choice(AGENTS)}
 
 
 def _reading(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
-    """A look at what was written there."""
+    """Return a read of the path that was written."""
     path = re.sub("/(publish|write)/", "/read/", parts["path"])
     return {"method": "GET", "path": path, "size": str(chance.randrange(20, 400))}
 
@@ -91,7 +91,7 @@ def _failure(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
 
 
 def _elsewhere(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
-    """The same for another channel."""
+    """Return the same request for another channel."""
     start = "/".join(parts["path"].split("/")[:4])
     return {"path": f"{start}/{chance.choice(CHANNELS)}"}
 

@@ -1,6 +1,6 @@
-"""Lines parsed into columns; those that are no lines of an access log go to quarantine.
+"""Lines parsed into columns; malformed lines go to quarantine.
 
-They go to a topic of dead letters, too, for whoever runs the servers.
+They also go to a topic of dead letters, for the operators of the servers.
 """
 
 from pyspark.sql import Column, DataFrame

@@ -1,8 +1,8 @@
-"""A bank's customers, cards and payments, with all that goes wrong on the way.
+"""Records of a bank's customers, cards and payments, with typical faults.
 
     python -m examples.pipelines.bank_customer_360.generate
 
-Changes come out of order, payments twice; some are refunds by mistake, one is no JSON at all.
+Changes come out of order, payments twice; some are refunds by mistake, one is not JSON.
 """
 
 import datetime as dt

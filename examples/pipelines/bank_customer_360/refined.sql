@@ -17,7 +17,7 @@ GROUP BY ALL;
 
 CREATE SINK fraud_alerts TOPIC 'fraud-alerts' FORMAT json;
 
--- Each payment is judged as it comes, by the card and the customer as they are at that moment.
+-- Each payment is checked when it comes, with the current card and customer.
 CREATE FLOW judged_payments AS INSERT INTO fraud_alerts BY NAME
 SELECT card_id AS key, payment_id, customer_id, amount, paid_at, reason
 FROM (

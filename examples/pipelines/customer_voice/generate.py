@@ -1,4 +1,4 @@
-"""What people say of a shop's things: mails to its address, as mail servers have them, and posts.
+"""Opinions about a shop's products: mails, in the format of mail servers, and posts.
 
 python -m examples.pipelines.customer_voice.generate
 """
@@ -45,7 +45,7 @@ def _said(chance: random.Random, moment: dt.datetime) -> Iterator[Record]:
         said = _post(chance, identity, person, text, moment)
     yield said
     if chance.random() < 0.05:
-        yield said  # Mail servers deliver at least once, and feeds repeat themselves.
+        yield said  # Mail servers deliver at least once, and feeds repeat posts.
 
 
 def _mail(identity: str, person: str, text: str, moment: dt.datetime) -> Record:

@@ -1,4 +1,4 @@
-"""Mails as they came from the server, taken apart by Python's own library."""
+"""Mails as received from the server, parsed by Python's own library."""
 
 from email import message_from_bytes, policy
 from email.utils import parseaddr
@@ -18,7 +18,7 @@ def parts(raw: bytes | None) -> tuple[object, ...] | None:
         return None
     try:
         text = body.get_content()
-    except LookupError:  # A charset that nobody knows.
+    except LookupError:  # An unknown charset.
         return None
     name, _, _ = parseaddr(mail["From"])[1].partition("@")
     return mail["Message-ID"].strip(" <>"), name, text, date.datetime

@@ -49,8 +49,8 @@ WHERE place = 1;
 
 CREATE SINK complaints TOPIC 'complaints' FORMAT json;
 
--- Keyed by product: those of one product are in one partition, in the table's order, for whoever
--- looks after it.
+-- Keyed by product: those of one product are in one partition, in the table's order, for the
+-- product's owner.
 CREATE FLOW complaints_by_product AS INSERT INTO complaints BY NAME
 SELECT product AS key, product, channel, author, written_at
 FROM STREAM(trusted.voices)

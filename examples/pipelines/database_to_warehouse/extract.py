@@ -1,13 +1,13 @@
-"""Rows of a database that changed in a window of time, sent to a topic: the batch way in.
+"""Sends the rows of a database that changed in a window of time to a topic, as a batch.
 
     python -m examples.pipelines.database_to_warehouse.extract shop.db \\
         --since 2026-03-02 --until 2026-03-03
     python -m examples.pipelines.database_to_warehouse.extract postgresql://me@host/shop \\
         --since 2026-03-02 --until 2026-03-03
 
-Run it every night for the day that is over. Rows are read by ranges of their key, so however many
-there are, memory holds one range; a window may be read again, since the warehouse keeps the newest
-row of each key. Rows are never just gone: the shop sets their status to deleted.
+Run it every night for the previous day. Rows are read by ranges of their key, so memory holds one
+range only. A window may be read again, since the warehouse keeps the newest row of each key. Rows
+are never removed: the shop sets their status to deleted.
 """
 
 import argparse
@@ -25,11 +25,11 @@ TOPIC = "orders"
 TOPICS = (TOPIC,)
 COLUMNS = ("id", "customer", "amount", "status", "ordered_on", "updated_at")
 RANGE = 1_000
-"""So many rows are read at once."""
+"""The number of rows per read."""
 
 
 def changed_rows(database: str, since: dt.datetime, until: dt.datetime) -> Iterator[Record]:
-    """The rows of a SQLite file or a PostgreSQL URL that changed from `since` to before `until`."""
+    """Yield changed rows of a SQLite file or a PostgreSQL URL from `since` to before `until`."""
     is_postgres = database.startswith(("postgres://", "postgresql://"))
     connection = _postgres(database) if is_postgres else sqlite3.connect(database)
     mark = "%s" if is_postgres else "?"
@@ -55,12 +55,12 @@ def _postgres(url: str) -> Any:
     try:
         return psycopg.connect(url)
     except psycopg.ProgrammingError:
-        # Its message would have the address as it is, with a password in it.
+        # The error's message would contain the address with its password.
         raise ValueError("that is no address: write postgresql://user@host:5432/name") from None
 
 
 def _rows(connection: Any, condition: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """The rows with the lowest keys that fulfil it."""
+    """Return the rows with the lowest keys that meet a condition."""
     columns = ", ".join(COLUMNS)
     query = f"SELECT {columns} FROM orders WHERE {condition} ORDER BY id LIMIT {RANGE}"
     with closing(connection.cursor()) as cursor:
@@ -70,7 +70,7 @@ def _rows(connection: Any, condition: str, arguments: Sequence[Any]) -> list[tup
 
 
 def _bounds(since: dt.datetime, until: dt.datetime, *, is_postgres: bool) -> tuple[Any, Any]:
-    """SQLite keeps times as ISO texts in UTC, whose order is that of the times."""
+    """Return the window for a query; SQLite has times as ISO texts in UTC, which sort alike."""
     return (since, until) if is_postgres else (since.isoformat(), until.isoformat())
 
 
@@ -84,7 +84,7 @@ def _plain(value: object) -> object:
 
 
 def day(text: str) -> dt.datetime:
-    """Midnight in UTC."""
+    """Return midnight in UTC."""
     return dt.datetime.combine(dt.date.fromisoformat(text), dt.time(), dt.UTC)
 
 

@@ -23,12 +23,12 @@ CREATE = (
 DAYS = tuple(
     dt.datetime(2026, 3, 2, tzinfo=dt.UTC) + dt.timedelta(days=number) for number in range(4)
 )
-"""The midnights between which orders come."""
+"""The midnights that bound the days of orders."""
 ORDERS_A_DAY = 200
 
 
 def records() -> Iterator[Record]:
-    """Three days of a SQLite file."""
+    """Write three days into a SQLite file."""
     with tempfile.TemporaryDirectory() as directory:
         path = str(Path(directory) / "shop.db")
         with closing(sqlite3.connect(path)) as database:
@@ -37,7 +37,7 @@ def records() -> Iterator[Record]:
 
 
 def windows(name: str, database: Any, mark: str = "?", seed: int = 3) -> Iterator[Record]:
-    """What changed in each day, told at its end; the second day's window is read twice."""
+    """Yield the changes of each day, at its end; the second day's window is read twice."""
     chance = random.Random(seed)
     for number, (since, until) in enumerate(itertools.pairwise(DAYS)):
         for statement, row in changes(chance, number, since):
@@ -50,7 +50,7 @@ def windows(name: str, database: Any, mark: str = "?", seed: int = 3) -> Iterato
 def changes(
     chance: random.Random, day: int, midnight: dt.datetime
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """New orders of a day, and what becomes of older ones, as SQLite takes them."""
+    """Insert the new orders of a day, and update older ones."""
     for number in range(day * ORDERS_A_DAY):
         fate = chance.random()
         if fate < 0.05:

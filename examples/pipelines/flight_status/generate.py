@@ -19,7 +19,7 @@ FLIGHTS = 30
 
 
 def records(seed: int = 1) -> Iterator[Record]:
-    """All reports; those of the last hour before a flight are mixed up."""
+    """Return all reports; those of the last hour before a flight are shuffled."""
     chance = random.Random(seed)
     reports = [
         report
@@ -40,7 +40,7 @@ def _reports(chance: random.Random, flight: str, day: dt.date) -> Iterator[Recor
     for step in range(chance.randrange(4)):
         expected += dt.timedelta(minutes=max(0, round(chance.gauss(4, 12))))
         reported = scheduled - dt.timedelta(minutes=60 - 10 * step)
-        is_of_tower = step == 2  # It knows last of all how long a flight still waits.
+        is_of_tower = step == 2  # The tower reports the delay of a waiting flight last.
         report = _tower_report if is_of_tower else _report
         yield report(flight, day, "delayed", gate, scheduled, expected, reported)
     fate = chance.random()

@@ -44,7 +44,7 @@ GROUP BY ALL;
 
 CREATE SINK gate_displays TOPIC 'gate-displays' FORMAT json;
 
--- A reader more is a flow more: displays at the gates follow what changes.
+-- A further reader needs one more flow: displays at the gates follow the changes.
 CREATE FLOW displays AS INSERT INTO gate_displays BY NAME
 SELECT gate AS key, gate, flight, day, status, expected_at
 FROM STREAM(staging.flight_events)

@@ -1,4 +1,4 @@
-"""Readings of sensors in a greenhouse, as CSV; one sensor was offline and sends its hour late.
+"""Readings of sensors in a greenhouse, as CSV; one sensor was offline and sends an hour late.
 
 python -m examples.pipelines.iot_sensors.generate
 """

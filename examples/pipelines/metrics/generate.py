@@ -1,6 +1,6 @@
-"""What services tell of their requests, some twice, some nonsense.
+"""Reports of services about their requests, some duplicate, some invalid.
 
-A record's key is the request, so one that is told again is known.
+The key of a record is the request, so a duplicate is recognised.
 
     python -m examples.pipelines.metrics.generate
 """

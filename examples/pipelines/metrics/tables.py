@@ -1,7 +1,8 @@
 """Operational metrics of services by minute, and a report about those that miss their aim.
 
-Records land as they came. All else is made of them, so that a mistake in `told` or behind it can be
-mended for the past as well: the batch layer computes the metrics anew from the raw table.
+Raw records are kept unchanged. All other tables are computed from them, so a mistake in `parsed` or
+behind it can be fixed for the past as well: the batch layer recomputes the metrics from the raw
+table.
 """
 
 from pyspark.sql import DataFrame
@@ -21,16 +22,16 @@ REQUEST = "request_id STRING, service STRING, status INT, took_ms INT, ended_at 
 COMPLETE = "request_id IS NOT NULL AND service IS NOT NULL AND ended_at IS NOT NULL"
 PLAUSIBLE = "took_ms BETWEEN 0 AND 60000"
 AIM = 0.97
-"""So much of all requests must succeed."""
+"""The share of requests that must succeed."""
 
 
-@table(name="raw.requests", comment="What services told, as it came; the key is the request")
+@table(name="raw.requests", comment="Reports of services, unchanged; the key is the request")
 def landed() -> DataFrame:
     return read_stream("sources.requests")
 
 
 @temporary_view
-def told() -> DataFrame:
+def parsed() -> DataFrame:
     request = F.from_json(F.col("value").cast("string"), REQUEST).alias("request")
     landed = read_stream("raw.requests").select(request, "*")
     return landed.select("request.*", "topic", "partition", "offset", "value")
@@ -40,18 +41,18 @@ def told() -> DataFrame:
 @expect_or_quarantine("complete", COMPLETE)
 @expect_or_quarantine("plausible", PLAUSIBLE)
 def requests() -> DataFrame:
-    return read_stream("told").withColumnRenamed("value", "_payload")
+    return read_stream("parsed").withColumnRenamed("value", "_payload")
 
 
 @merged_view(
     name="refined.service_minutes",
-    comment="What each service did in each minute; a request that is told twice counts once",
+    comment="What each service did in each minute; a request that is reported twice counts once",
     merge={"requests": "sum", "failures": "sum", "took_ms": "sum", "slowest_ms": "max"},
     deduplicate_by=["key"],
 )
 def service_minutes() -> DataFrame:
     return (
-        read_stream("told")
+        read_stream("parsed")
         .where(f"{COMPLETE} AND {PLAUSIBLE}")
         .groupBy("service", F.date_trunc("minute", "ended_at").alias("minute"))
         .agg(
@@ -65,10 +66,10 @@ def service_minutes() -> DataFrame:
 
 @materialized_view(name="refined.missed_aims")
 def missed_aims() -> DataFrame:
-    told_once = read("staging.requests").dropDuplicates(["request_id"])
+    distinct = read("staging.requests").dropDuplicates(["request_id"])
     succeeded = 1 - F.count_if(F.col("status") >= 500) / F.count("*")
     return (
-        told_once.groupBy("service")
+        distinct.groupBy("service")
         .agg(F.count("*").alias("requests"), F.round(succeeded, 4).alias("succeeded"))
         .where(F.col("succeeded") < AIM)
     )

@@ -1,4 +1,4 @@
-"""Visitors of a shop who look at pages, with probes, repeated views and some without a name.
+"""Page views of a shop's visitors, with probes, repeated views and views without a visitor.
 
 python -m examples.pipelines.web_activity.generate
 """
@@ -23,7 +23,7 @@ PAGES = {
     "/sale": ["/shoes", "/hats", "/cart"],
     "/cart": ["/", "/sale"],
 }
-"""Where one goes from each page."""
+"""The next pages of each page."""
 VISITORS = 120
 
 

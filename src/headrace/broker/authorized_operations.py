@@ -1,7 +1,7 @@
-"""What a client may do with a resource, as the bit fields that some answers carry.
+"""The operations that a client may perform on a resource, as bit fields of responses.
 
-Bit n stands for Kafka's ACL operation n. Without an authorizer everything that makes sense for
-a resource is allowed.
+Bit n is Kafka's ACL operation n. Without an authorizer every operation that a resource has
+is allowed.
 """
 
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ from collections.abc import Iterable
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
 
-NOT_ASKED = -(1 << 31)
-"""The value of the field when the request did not ask for it."""
+NOT_REQUESTED = -(1 << 31)
+"""The value of the field if the request does not include it."""
 
 
 def _bits(operations: Iterable[int]) -> int:

@@ -1,18 +1,18 @@
-"""One client connection: frames in, one request in the works at a time, answers out in order.
+"""One client connection: requests are served one at a time, and answers leave in order.
 
-As in Kafka, a connection whose request waits (a long poll, a commit) or whose answer is not
-sent yet is not served further, so each connection costs at most one request and one answer
-whatever its peer does, and answers leave in the order of the requests. Nor is it read from: that
-its client has left is learnt only after everything before it was served, because a producer that
-wants no acknowledgement may leave as soon as it has sent its records.
+As in Kafka, a connection whose request waits (a long poll, a commit), or whose answer is not sent
+yet, is not served further. So each connection costs at most one request and one answer, and
+answers leave in the order of the requests. It is not read either: a producer with acks=0 may
+disconnect as soon as it has sent its records, and all of these must be served before the end of the
+stream is read.
 
-Whoever sends many requests at once has a few milliseconds, then it is the others' turn.
+A client with many requests at once is served for a few milliseconds, then other clients are.
 
-Frames are handled where they lie: small ones in a scratch buffer shared by all connections,
-large ones in a buffer of their own. A view of a frame is therefore valid only until its
-handler returns; whoever waits must have decoded what it needs. Only the small Produce requests
-of a round of ready sockets stay until the round ends (`produce_rounds.py`): the next connection's
-bytes go behind them.
+Frames are handled in place: small ones in a scratch buffer shared by all connections, large ones in
+a buffer of their own. A view of a frame is therefore valid only until its handler returns, and a
+handler that waits must have decoded what it needs. Only the small Produce requests of a round of
+ready sockets stay until the round ends (`produce/rounds.py`): bytes of the next connection are
+placed behind them.
 """
 
 import errno
@@ -21,25 +21,20 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol
 
-from headrace.broker.frame_buffers import (
-    LARGE_FRAME_BYTES,
-    FrameBuffer,
-    FrameBuffers,
-    Frames,
-)
+from headrace.broker.frame_buffers import LARGE_FRAME_BYTES, FrameBuffer, FrameBuffers, Frames
 from headrace.errors import HeadraceError
+from headrace.runtime.addresses import address_text
 
 if TYPE_CHECKING:
     import asyncio
 
-    from headrace.broker.produce_shapes import ProduceShape
+    from headrace.broker.produce.shapes import ProduceShape
     from headrace.broker.ready_sockets import ReadySockets
-    from headrace.broker.repeated_requests import Repeated
 
 _log = logging.getLogger(__name__)
 
@@ -47,12 +42,12 @@ _unpack_size = Struct(">i").unpack_from
 _MORE = socket.MSG_MORE
 _ANSWERS_HELD_MAX = 16
 _JOINED_BYTES_MAX = 16 * 1024
-_SENDFILE_BYTES_MAX = 1 << 20  # A fast reader must not keep the loop to itself.
+_SENDFILE_BYTES_MAX = 1 << 20  # A fast reader must not block the loop.
 _TURN_NS = 4_000_000  # Nor must a client with thousands of small requests.
 
 
 class FilePart(Protocol):
-    """Bytes of an answer that go from a file to the socket without passing through us."""
+    """Bytes of an answer that the kernel copies from a file to the socket."""
 
     position: int
     size: int
@@ -69,14 +64,13 @@ class HostileFrame(HeadraceError):
 
 
 class Connection:
-    """The socket of one client and what is under way on it."""
+    """The socket of one client, its buffered bytes and its queued answers."""
 
     __slots__ = (
         "_dispatch",
         "_filled",
         "_frame",
         "_frame_size",
-        "_gather",
         "_is_held",
         "_loop",
         "_on_close",
@@ -88,6 +82,7 @@ class Connection:
         "_send",
         "_sock",
         "_stash",
+        "_take",
         "_waiting",
         "_watched",
         "_writing",
@@ -116,7 +111,7 @@ class Connection:
         loop: "asyncio.AbstractEventLoop",
         ready: "ReadySockets",
         buffers: FrameBuffers,
-        gather: Callable[["Connection", "ProduceShape", Frames, int, int], bool],
+        take: Callable[["Connection", "ProduceShape", Frames, int, int], bool],
         dispatch: Callable[["Connection", Frames, int, int], None],
         on_close: Callable[["Connection"], None],
     ) -> None:
@@ -125,18 +120,18 @@ class Connection:
         self._recv_into = sock.recv_into
         self._loop = loop
         self._ready = ready
-        self._gather = gather
+        self._take = take
         self._dispatch = dispatch
         self._on_close = on_close
         self.buffers = buffers
         self.fd = sock.fileno()
         self.host, self.port = peer
         self.listener = listener
-        self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
+        self.software = ("unknown", "unknown")  # Name and version from ApiVersions v3.
         self.on_abandoned: Callable[[], None] | None = None
-        self.produce_shape: ProduceShape | None = None  # What its last Produce request was like.
-        self.repeated: Repeated | None = None  # The last request of a kind that comes again.
-        self.gathered = 0  # Its requests that are answered when this round of sockets ends.
+        self.produce_shape: ProduceShape | None = None  # The shape of its last Produce request.
+        self.repeated: object = None  # The last request of an API in `REPEATED`, kept by dispatch.
+        self.gathered = 0  # Requests that are answered when this round of sockets ends.
         self.closed = False
         self.is_active = True  # A request was completed since the last sweep.
         self.idle_sweeps = 0
@@ -150,7 +145,7 @@ class Connection:
         self._waiting = False
         self._queued = False  # The stash is served when it is this connection's turn again.
         self._watched = True
-        self._reading = True  # If it is watched for more than the loss of its peer.
+        self._reading = True  # False while only the loss of the peer is watched for.
         self._writing = False
         ready.add(self.fd, self._on_readable)
 
@@ -159,7 +154,7 @@ class Connection:
     def _on_readable(self) -> None:
         try:
             if self._waiting or self._writing:
-                self._hold_back()
+                self._pause_reading()
             elif self._frame is not None:
                 self._fill_frame(self._frame)
             elif self._stash:
@@ -172,8 +167,10 @@ class Connection:
                 start, shape = buffers.start, self.produce_shape
                 end = start + received
                 # Nearly always it is one frame, and most frames bring records.
-                if shape is None or not self._gather(self, shape, buffers.scratch, start, end):
+                if shape is None or not self._take(self, shape, buffers.scratch, start, end):
                     self._serve_frames(buffers.scratch, start, end)
+                elif self._out and not self._is_held:
+                    self._flush()
         except (BlockingIOError, InterruptedError):
             return
         except (HostileFrame, OSError) as reason:
@@ -183,7 +180,7 @@ class Connection:
 
     def _read_after_stash(self) -> None:
         if self._queued:
-            self._hold_back()
+            self._pause_reading()
             return
         buffers = self.buffers
         start, kept = buffers.start, len(self._stash)
@@ -193,7 +190,7 @@ class Connection:
             self.close()
             return
         self._stash = bytearray()
-        self.stashed_ns = 0  # Its end came only now, so nobody was kept waiting.
+        self.stashed_ns = 0  # The request was incomplete, so it was not queued.
         self._serve_frames(buffers.scratch, start, start + kept + received)
 
     def _serve_frames(self, data: Frames, position: int, end: int) -> None:
@@ -223,14 +220,14 @@ class Connection:
                     self._queued = True
                     self._ready.queue(self._take_turn)
                     break
-        # After a flush that failed the next is `_on_writable`'s, which then goes on with the rest.
+        # After a partial flush `_on_writable` sends the remaining answers and continues.
         if self._out and not (self._writing or self._is_held):
             self._flush()
         if position < end:
             self._keep(data, position, end)
 
     def _keep(self, data: Frames, position: int, end: int) -> None:
-        """Put aside what cannot be served yet; a large unfinished frame gets its own buffer."""
+        """Keep bytes that cannot be served yet; a large unfinished frame gets its own buffer."""
         if end - position >= 4 and not (self._waiting or self._queued or self._out):
             size = 4 + _unpack_size(data, position)[0]
             if size > LARGE_FRAME_BYTES:
@@ -269,11 +266,11 @@ class Connection:
             f"{self.buffers.request_bytes_max}"
         )
 
-    def _hold_back(self) -> None:
-        """More bytes, or their end, while a request is under way: the kernel keeps them till then.
+    def _pause_reading(self) -> None:
+        """Leave new bytes, or their end, in the kernel while a request is under way.
 
-        Only the loss of the peer is watched for. After it nobody hears an answer, so a request
-        that waits is given up, unless there are others behind it, which must not be lost with it.
+        Only the loss of the peer is watched for. A lost peer receives no answer, so a waiting
+        request is abandoned, unless others follow it, which must still be served.
         """
         if self._reading:
             self._reading = False
@@ -282,7 +279,7 @@ class Connection:
             if self._waiting and not self._stash and not self._sock.recv(1, socket.MSG_PEEK):
                 self.close()
                 return
-            self._watched = False  # Or it would be told of it again and again.
+            self._watched = False  # Or the loss would be reported again and again.
             self._ready.remove(self.fd)
 
     # --- out --------------------------------------------------------------------------------
@@ -298,23 +295,21 @@ class Connection:
             self._is_held = self._ready.hold(self)
 
     def release(self) -> None:
-        """The round has ended: send what was held, and go on if something was put aside."""
+        """Send the held answers at the end of a round, then serve the kept bytes."""
         self._is_held = False
         if self.closed or self._writing or not self._out:
             return
-        try:
-            if self._flush() and not (self._reading or self._waiting):
-                self._resume()
-        except (HostileFrame, OSError) as reason:
-            self._give_up(reason)
-        except Exception:
-            self.fail()
+        self._guard(self._send_held)
 
-    def answer_parts(self, parts: "list[Part]") -> None:
+    def _send_held(self) -> None:
+        if self._flush() and not (self._reading or self._waiting):
+            self._resume()
+
+    def answer_parts(self, parts: "Iterable[Part]") -> None:
         self._out.extend(parts)
 
     def deliver(self, answer: bytes | None) -> None:
-        """Answer a request that was gathered, not at all for acks=0; the last one sends all."""
+        """Answer a gathered request, not at all for acks=0; the last one sends all answers."""
         self.gathered = left = self.gathered - 1
         if self.closed:
             return
@@ -327,40 +322,33 @@ class Connection:
                 self._give_up(reason)
 
     def wait(self, on_abandoned: Callable[[], None] | None = None) -> None:
-        """The request under way is answered later, by `finish`; until then no other is served."""
+        """Serve no other request until `finish` answers the one under way."""
         self._waiting = True
         self.on_abandoned = on_abandoned
 
-    def finish(self, parts: "list[Part]") -> None:
-        """Answer the request that waited, then go on with what has arrived meanwhile."""
+    def finish(self, parts: "Iterable[Part]") -> None:
+        """Answer the request that waited, then serve the bytes that have arrived meanwhile."""
         if self.closed:
             return
         self._waiting = False
         self.on_abandoned = None
         self.is_active = True
         self._out.extend(parts)
-        try:
-            if not self._out or self._flush():
-                self._resume()
-        except (HostileFrame, OSError) as reason:
-            self._give_up(reason)
-        except Exception:
-            self.fail()
+        self._guard(self._send_and_resume)
+
+    def _send_and_resume(self) -> None:
+        if not self._out or self._flush():
+            self._resume()
 
     def _take_turn(self) -> None:
-        """Go on with the frames that had to let others go first."""
+        """Serve the frames that were queued behind other clients."""
         self._queued = False
-        if self.closed or self._writing:  # If it is writing, `_on_writable` goes on.
+        if self.closed or self._writing:  # `_on_writable` resumes it.
             return
-        try:
-            self._resume()
-        except (HostileFrame, OSError) as reason:
-            self._give_up(reason)
-        except Exception:
-            self.fail()
+        self._guard(self._resume)
 
     def _resume(self) -> None:
-        """Serve what was put aside; if nothing is under way then, read on."""
+        """Serve the kept bytes; if no request is under way afterwards, read on."""
         if self._queued:
             return
         if stash := self._stash:
@@ -402,13 +390,13 @@ class Connection:
                 self._loop.add_writer(self.fd, self._on_writable)
             return False
         except (BrokenPipeError, ConnectionResetError):
-            # Nobody listens any more. What was asked before is served all the same; after it
-            # reading finds the end.
+            # The peer is gone. Earlier requests are served all the same; after them reading finds
+            # the end.
             out.clear()
         return True
 
     def _send_file(self, part: FilePart) -> int:
-        """Send a piece of a file; returns how much of it is left."""
+        """Send a piece of a file; returns the number of bytes left."""
         sent = os.sendfile(
             self.fd, part.fileno(), part.position, min(part.size, _SENDFILE_BYTES_MAX)
         )
@@ -419,44 +407,53 @@ class Connection:
         return part.size
 
     def _on_writable(self) -> None:
-        try:
-            if not self._flush():
-                return
-            self._writing = False
-            self._loop.remove_writer(self.fd)
-            self.is_active = True
-            if not self._waiting:  # Else `finish` goes on, after the answer that comes first.
-                self._resume()
-        except (HostileFrame, OSError) as reason:
-            self._give_up(reason)
-        except Exception:
-            self.fail()
+        self._guard(self._send_left)
+
+    def _send_left(self) -> None:
+        if not self._flush():
+            return
+        self._writing = False
+        self._loop.remove_writer(self.fd)
+        self.is_active = True
+        if not self._waiting:  # Otherwise `finish` continues, after its own answer.
+            self._resume()
 
     # --- end --------------------------------------------------------------------------------
 
     @property
     def peer(self) -> str:
-        """Who it is, for the log: several clients may share a host."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        """The address for the log: several clients may share a host."""
+        return address_text(self.host, self.port)
 
     @property
     def is_waiting(self) -> bool:
         return self._waiting
 
+    def _guard(self, step: Callable[[], None]) -> None:
+        """Run a step; an error closes this connection and reaches no other."""
+        try:
+            step()
+        except (HostileFrame, OSError) as reason:
+            self._give_up(reason)
+        except Exception:
+            self.fail()
+
     def _give_up(self, reason: HostileFrame | OSError) -> None:
-        """A peer that misbehaves is worth a line in the log, one that went away is not."""
-        level = logging.WARNING if isinstance(reason, HostileFrame) else logging.DEBUG
-        _log.log(level, "closed the connection of %s: %s", self.peer, reason)
+        """Close and log the reason: a warning for invalid bytes, not for a lost peer."""
+        fields = {"connection": self.peer, "error": str(reason)}
+        if isinstance(reason, HostileFrame):
+            _log.warning("invalid request, connection closed", extra=fields)
+        else:
+            _log.debug("connection lost", extra=fields)
         self.close()
 
     def fail(self) -> None:
-        """Close because of a fault of ours, told with its traceback: it ends nothing but this."""
-        _log.exception("a request of %s failed; its connection is closed", self.peer)
+        """Close because of a fault of ours, which is logged; other connections go on."""
+        _log.exception("request failed, connection closed", extra={"connection": self.peer})
         try:
             self.close()
         except Exception:
-            _log.exception("the connection of %s could not be closed in order", self.peer)
+            _log.exception("closing a connection failed", extra={"connection": self.peer})
 
     def close(self) -> None:
         if self.closed:
@@ -478,7 +475,7 @@ class Connection:
 
 
 def _has_lost_its_peer(fd: int) -> bool:
-    """Whether a connection is gone in both directions: reset, or timed out."""
+    """Return whether a connection is gone in both directions: reset, or timed out."""
     poll = select.poll()
     poll.register(fd, 0)
     return bool(poll.poll(0))

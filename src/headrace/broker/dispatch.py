@@ -1,8 +1,8 @@
-"""From a frame to its handler and from what the handler says to the answer.
+"""Serves frames: finds the handler of a request, calls it, and encodes its answer.
 
-The one place where errors become codes: a `KafkaError` is told to the client, anything else is
-our fault, is logged with its traceback and told as UNKNOWN_SERVER_ERROR. Bytes that are no
-request at all end their connection and nothing else.
+Errors become codes in this one place. A `KafkaError` is sent to the client. Any other exception is
+our fault: it is logged with its traceback and sent as UNKNOWN_SERVER_ERROR. Bytes that are no
+request close their connection and affect no other.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api.records.fetch import fetch
 from headrace.broker.api.records.produce import produce
-from headrace.broker.api.registry import APIS, Call, Entry, Handler
+from headrace.broker.api.registry import APIS, Call, Entry
 from headrace.broker.api.share.share_fetch import share_fetch
 from headrace.broker.connection import Connection, HostileFrame
+from headrace.broker.direct_call import DirectCall
 from headrace.broker.frame_buffers import Frames
-from headrace.broker.repeated_produce import produce_again
-from headrace.broker.repeated_requests import KEPT_BYTES_MAX, REPEATED, Repeated
+from headrace.broker.repeated_requests import KEPT_BYTES_MAX, REPEATED, Decoded
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey
@@ -33,7 +33,8 @@ from headrace.protocol.schemas.fetch import FetchRequest
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.broker import Broker
+    from headrace.broker.produce.rounds import ProduceRound
 
 _log = logging.getLogger(__name__)
 
@@ -41,82 +42,70 @@ _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the cli
 _OPENING = Struct(">ii")  # API key and version in one, correlation id.
 _ANSWER_IN_ROUND_BYTES_MAX = 8 * 1024  # Larger ones would pile up until the round ends.
 _KEY_AND_VERSION = Struct(">hh")
-_PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
-_SHARE_FETCH = int(ApiKey.SHARE_FETCH)
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 
 
-class RawEntry(NamedTuple):
-    """An API whose handler answers the connection by itself.
+class DirectEntry(NamedTuple):
+    """An API whose handler answers the connection itself (`direct_call.py`).
 
-    It is given the request, of which not too much is read; without a request type it is given
-    the frame and the position of the request there, and sees to the limit itself.
+    The handler gets the request; without a request type it gets the frame and the position of the
+    request in it, and limits the decoding itself.
     """
 
     key: int
     flexible_from: int
-    versions: range
     handler: Callable[..., None]
     request_type: type[Message] | None = None
+
+
+_DIRECT = {
+    entry.key: entry
+    for entry in (
+        DirectEntry(int(ApiKey.PRODUCE), hot_produce.FLEXIBLE_FROM, produce),
+        DirectEntry(int(ApiKey.FETCH), hot_fetch.FLEXIBLE_FROM, fetch, FetchRequest),
+        DirectEntry(int(ApiKey.SHARE_FETCH), 0, share_fetch, ShareFetchRequest),
+    )
+}
 
 
 class Dispatcher:
     """Serves every frame of every connection of one broker."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", round_: "ProduceRound") -> None:
         self._broker = broker
-        self._served = broker.metrics.requests.served
-        self._round = broker.produce_round
-        self._gather = broker.produce_round.take
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._raw = {
-            raw.key: raw
-            for raw in (
-                RawEntry(_PRODUCE, hot_produce.FLEXIBLE_FROM, APIS[_PRODUCE].versions, produce),
-                RawEntry(
-                    _FETCH, hot_fetch.FLEXIBLE_FROM, APIS[_FETCH].versions, fetch, FetchRequest
-                ),
-                RawEntry(
-                    _SHARE_FETCH, 0, APIS[_SHARE_FETCH].versions, share_fetch, ShareFetchRequest
-                ),
-            )
-        }
+        self._served_since = broker.metrics.requests.served_since
+        self._round = round_
+        self._take = round_.take
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def __call__(self, connection: Connection, data: Frames, position: int, end: int) -> None:
         shape = connection.produce_shape
-        if shape is not None:
-            if not connection.stashed_ns and self._gather(
-                connection, shape, data, position - 4, end
-            ):
+        if shape is not None and self._take(connection, shape, data, position - 4, end):
+            return
+        if connection.gathered:
+            self._round.settle()  # This request must not overtake them.
+            if connection.closed:
                 return
-            if connection.gathered:
-                self._round.settle()  # Or this request would overtake those before it.
-                if connection.closed:
-                    return
         began = perf_counter_ns()
         repeated = connection.repeated
-        if repeated is not None and end - position == len(repeated.rest) + _OPENING.size:
+        if isinstance(repeated, Decoded) and end - position == len(repeated.rest) + _OPENING.size:
             opening, correlation_id = _OPENING.unpack_from(data, position)
             rest = bytes(data[position + _OPENING.size : end])
             if opening == repeated.opening and rest == repeated.rest:
-                self._serve_again(connection, repeated, correlation_id, began)
+                try:
+                    self._call(connection, repeated, correlation_id, began)
+                except Exception:
+                    connection.fail()
                 return
         frame = memoryview(data)[position:end]
         try:
             key, version, correlation_id, client_size = _HEADER.unpack_from(frame)
-            if key == _PRODUCE and produce_again(
-                self._broker, connection, frame, version, correlation_id
-            ):
-                if connection.stashed_ns:
-                    self._count(connection, key, version, began)
-                else:
-                    self._served(key, version, perf_counter_ns() - began)
-                return
-            raw = self._raw.get(key)
-            if raw is None:
+            direct = _DIRECT.get(key)
+            if direct is None:
                 self._serve(connection, frame, began)
                 return
-            self._serve_raw(raw, connection, frame, version, correlation_id, client_size)
+            call = DirectCall(self._broker, connection, key, version, correlation_id)
+            _serve_direct(direct, call, frame, client_size)
         except (struct.error, IndexError, DecodeError) as error:
             raise _unreadable(frame, error) from error
         except HostileFrame:
@@ -125,29 +114,7 @@ class Dispatcher:
             connection.fail()
             return
         if not connection.is_waiting:
-            self._count(connection, key, version, began)
-
-    def _serve_raw(
-        self,
-        raw: RawEntry,
-        connection: Connection,
-        frame: memoryview,
-        version: int,
-        correlation_id: int,
-        client_size: int,
-    ) -> None:
-        """Serve a request whose handler answers by itself."""
-        if version not in raw.versions:
-            raise _unsupported(raw.key, version)
-        body = _HEADER.size + max(client_size, 0)
-        if version >= raw.flexible_from:
-            body = hot_produce.skip_tags(frame, body)
-        if raw.request_type is None:
-            raw.handler(self._broker, connection, frame, body, version, correlation_id)
-            return
-        _check_size(len(frame), raw.key)
-        request, _ = read_bounded(raw.request_type, version, frame, body, ELEMENTS_MAX)
-        raw.handler(self._broker, connection, request, version, correlation_id)
+            self._served_since(began, connection.stashed_ns, key, version)
 
     def _serve(self, connection: Connection, frame: memoryview, began: int) -> None:
         header, body = read_request_header(frame)
@@ -160,109 +127,77 @@ class Dispatcher:
             self._answer_unsupported_api_versions(connection, header.correlation_id)
             return
         handler = entry.handler()
-        # As in Kafka, bytes after the last field are nobody's business.
+        # As in Kafka, bytes after the last field are ignored.
         request, _ = read_bounded(handler.request_type, version, frame, body, ELEMENTS_MAX)
         call = Call(self._broker, connection, version, header.client_id)
+        decoded = Decoded(entry, handler, request, call)
         if key in REPEATED and len(frame) <= KEPT_BYTES_MAX:
-            opening, _ = _OPENING.unpack_from(frame)
-            rest = bytes(frame[_OPENING.size :])
-            connection.repeated = Repeated(opening, rest, entry, handler, request, call)
-        self._call(connection, entry, handler, request, call, header.correlation_id, began)
-
-    def _serve_again(
-        self, connection: Connection, repeated: Repeated, correlation_id: int, began: int
-    ) -> None:
-        """Serve a request whose like was decoded before."""
-        try:
-            self._call(
-                connection,
-                repeated.entry,
-                repeated.handler,
-                repeated.request,
-                repeated.call,
-                correlation_id,
-                began,
-            )
-        except Exception:
-            connection.fail()
+            decoded.opening, _ = _OPENING.unpack_from(frame)
+            decoded.rest = bytes(frame[_OPENING.size :])
+            connection.repeated = decoded
+        self._call(connection, decoded, header.correlation_id, began)
 
     def _call(
-        self,
-        connection: Connection,
-        entry: Entry,
-        handler: Handler,
-        request: Any,
-        call: Call,
-        correlation_id: int,
-        began: int,
+        self, connection: Connection, decoded: Decoded, correlation_id: int, began: int
     ) -> None:
-        """Have a request handled, and answer it now or when its handler has what it waits for."""
-        version = call.version
+        """Call the handler, and answer now or when the coroutine that it returned has finished."""
+        entry, request, call = decoded.entry, decoded.request, decoded.call
         try:
-            answer = handler.function(request, call)
+            answer = decoded.handler.function(request, call)
         except Exception as error:
-            answer = handler.refuse(request, self._as_kafka_error(error, entry), version)
+            answer = self._refusal(decoded, error)
         if not isinstance(answer, bytes) and asyncio.iscoroutine(answer):
             connection.wait()
             task = self._broker.loop.create_task(
-                self._finish(connection, entry, request, answer, correlation_id, version, began)
+                self._finish(connection, decoded, answer, correlation_id, began)
             )
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
             return
-        frame = self._encode(answer, correlation_id, entry, version)
+        frame = self._encode(answer, correlation_id, entry, call.version)
         if len(frame) <= _ANSWER_IN_ROUND_BYTES_MAX:
             connection.answer_in_round(frame)
         else:
             connection.answer(frame)
-        self._count(connection, entry.key, version, began)
+        self._served_since(began, connection.stashed_ns, entry.key, call.version)
 
     async def _finish(
         self,
         connection: Connection,
-        entry: Entry,
-        request: Any,
+        decoded: Decoded,
         answer: Any,
         correlation_id: int,
-        version: int,
         began: int,
     ) -> None:
+        entry, version = decoded.entry, decoded.call.version
         try:
             message = await answer
         except Exception as error:
-            message = entry.handler().refuse(request, self._as_kafka_error(error, entry), version)
+            message = self._refusal(decoded, error)
         connection.finish([self._encode(message, correlation_id, entry, version)])
         total_ns = perf_counter_ns() - began
         self._broker.metrics.requests.served_late(entry.key, version, total_ns, waited_ns=total_ns)
 
-    def _count(self, connection: Connection, key: int, version: int, began: int) -> None:
-        requests = self._broker.metrics.requests
-        if connection.stashed_ns:
-            queued_ns = began - connection.stashed_ns
-            total_ns = perf_counter_ns() - connection.stashed_ns
-            requests.served_late(key, version, total_ns, queued_ns=queued_ns)
-        else:
-            self._served(key, version, perf_counter_ns() - began)
-
     async def stop(self) -> None:
-        """Let the requests under way end; their clients may be gone, their records are not."""
+        """Wait for the requests under way, whose records must be written before the logs close."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
         for task in list(self._tasks):
             task.cancel()
 
     @staticmethod
-    def _as_kafka_error(error: Exception, entry: Entry) -> KafkaError:
-        if isinstance(error, KafkaError):
-            return error
-        _log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
-        return UnknownServerError("the broker failed; its log has the details")
+    def _refusal(decoded: Decoded, error: Exception) -> Any:
+        if not isinstance(error, KafkaError):
+            fields = {"api": ApiKey(decoded.entry.key).name}
+            _log.error("request failed", extra=fields, exc_info=error)
+            error = UnknownServerError("the broker failed; its log has the details")
+        return decoded.handler.refuse(decoded.request, error, decoded.call.version)
 
     def _encode(self, answer: Any, correlation_id: int, entry: Entry, version: int) -> bytes:
-        """The answer as bytes; its errors are counted on the way.
+        """Encode an answer and count its errors.
 
-        Kafka counts NONE as well, once for each partition that a request names. That would be
-        work for every answer to learn what the count of requests says already.
+        Kafka also counts NONE, once for each partition of a request. Headrace does not: it would
+        cost time for every answer, and the number follows from the count of requests.
         """
         if isinstance(answer, bytes):
             return frame_response(correlation_id, entry.key, version, answer)
@@ -271,10 +206,26 @@ class Dispatcher:
         return encode_response(correlation_id, entry.key, version, answer)
 
     def _answer_unsupported_api_versions(self, connection: Connection, correlation_id: int) -> None:
-        """A client from the future is told, in v0, which versions it may use (KIP-511)."""
+        """Answer a client of a newer version in v0, with the supported versions (KIP-511)."""
         from headrace.broker.api.cluster.api_versions import refuse_version
 
         connection.answer(encode_response(correlation_id, _API_VERSIONS, 0, refuse_version()))
+
+
+def _serve_direct(
+    entry: DirectEntry, call: DirectCall, frame: memoryview, client_size: int
+) -> None:
+    if call.version not in APIS[entry.key].versions:
+        raise _unsupported(entry.key, call.version)
+    position = _HEADER.size + max(client_size, 0)
+    if call.version >= entry.flexible_from:
+        position = hot_produce.skip_tags(frame, position)
+    if entry.request_type is None:
+        entry.handler(frame, position, call)
+        return
+    _check_size(len(frame), entry.key)
+    request, _ = read_bounded(entry.request_type, call.version, frame, position, ELEMENTS_MAX)
+    entry.handler(request, call)
 
 
 def _check_size(size: int, key: int) -> None:
@@ -287,7 +238,7 @@ def _unsupported(key: int, version: int) -> HostileFrame:
 
 
 def _unreadable(frame: memoryview, error: Exception) -> HostileFrame:
-    """For the log: which request it was, and what is wrong with it in words, not in Python's."""
+    """Describe for the log which request it was, and what is wrong with it."""
     if len(frame) < _KEY_AND_VERSION.size:
         return HostileFrame(f"a request of {len(frame)} bytes cannot be read: it ended too early")
     key, version = _KEY_AND_VERSION.unpack_from(frame)

@@ -1,13 +1,14 @@
-"""Incremental fetch sessions (KIP-227): what a consumer asked for once need not be sent again.
+"""Incremental fetch sessions (KIP-227): requests and answers contain only changed partitions.
 
-A session remembers a consumer's partitions, and what the last answers said of them, so that
-requests name only changes and answers only news. The cache has a bound; who finds no room in it
-gets session 0 and goes on with full requests.
+A session remembers a consumer's partitions and the figures that were last sent for them. The cache
+has a bound; a consumer that finds no room gets session 0 and continues with full requests.
+Followers have sessions of another kind (`replica_sessions.py`), and always find room.
 """
 
-import random
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
+from headrace.broker.replica_sessions import ReplicaSession
 from headrace.errors import (
     FetchSessionIdNotFound,
     FetchSessionTopicIdError,
@@ -15,6 +16,12 @@ from headrace.errors import (
 )
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM
 from headrace.protocol.schemas.fetch import FetchRequest, FetchTopic, ForgottenTopic
+from headrace.runtime import chance
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from headrace.replication.partition import Changed
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
@@ -23,9 +30,11 @@ _EPOCH_MAX = (1 << 31) - 1
 
 TargetKey = tuple[bytes, int]
 
+S = TypeVar("S", "FetchSession", ReplicaSession)
+
 
 class FetchTarget:
-    """One partition that a consumer reads, and what it has been told of it."""
+    """One partition that a consumer reads, and the figures that were last sent for it."""
 
     __slots__ = (
         "index",
@@ -48,18 +57,18 @@ class FetchTarget:
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
-    def is_news(self, error_code: int, high_watermark: int, log_start: int, size: int) -> bool:
-        """Whether an incremental answer must name this partition; remembers what it says then."""
-        news = (
+    def must_be_sent(self, error_code: int, high_watermark: int, log_start: int, size: int) -> bool:
+        """Return whether an incremental answer must contain this partition; update the figures."""
+        is_changed = (
             size > 0
             or error_code != 0
             or high_watermark != self.sent_high_watermark
             or log_start != self.sent_log_start
         )
-        # An error must be followed by a word that it is over, so forget the old figures.
+        # The end of an error must be sent as well, so forget the old figures.
         self.sent_high_watermark = -1 if error_code else high_watermark
         self.sent_log_start = log_start
-        return news
+        return is_changed
 
 
 class FetchSession:
@@ -82,14 +91,14 @@ class FetchSession:
         merge_targets(self.targets, topics, uses_topic_ids=self.uses_topic_ids)
 
     def serve_last(self, target: FetchTarget) -> None:
-        """Who just got records queues up behind the others, so that none is starved."""
+        """Move a partition that just got records to the end, so that no partition starves."""
         key = (target.topic_key, target.index)
         if self.targets.pop(key, None) is not None:
             self.targets[key] = target
 
 
 class FetchContext:
-    """What one request reads, and how its answer is to be told."""
+    """The partitions that one request reads, and whether its answer is incremental."""
 
     __slots__ = ("is_incremental", "session", "targets")
 
@@ -111,10 +120,10 @@ class FetchContext:
 class FetchSessions:
     """All sessions of this node, the least recently used first."""
 
-    def __init__(self, slots: int, rng: random.Random | None = None) -> None:
+    def __init__(self, slots: int, rng: "Random | None" = None) -> None:
         self._slots = slots
-        self._random = rng or random.Random()
-        self._sessions: dict[int, FetchSession] = {}
+        self._random = rng or chance.new_random()
+        self._sessions: dict[int, FetchSession | ReplicaSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -123,11 +132,20 @@ class FetchSessions:
     def partition_count(self) -> int:
         return sum(len(session.targets) for session in self._sessions.values())
 
+    @property
+    def waiting_replicas(self) -> int:
+        """The number of fetches of followers that wait for records."""
+        return sum(
+            len(session.waiters)
+            for session in self._sessions.values()
+            if isinstance(session, ReplicaSession)
+        )
+
     def context(self, request: FetchRequest, version: int, now: float) -> FetchContext:
-        """The partitions a request reads; opens, continues or ends its session."""
+        """Return the partitions of a request; opens, continues or ends its session."""
         uses_topic_ids = version >= TOPIC_IDS_FROM
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._close(request.session_id)
             targets: dict[TargetKey, FetchTarget] = {}
             merge_targets(targets, request.topics, uses_topic_ids=uses_topic_ids)
             session = None
@@ -138,10 +156,45 @@ class FetchSessions:
             return FetchContext(targets, session, is_new=True)
         return self._continue(request, uses_topic_ids=uses_topic_ids, now=now)
 
+    def replica_session(
+        self, request: FetchRequest, version: int, now: float, wake: "Changed"
+    ) -> tuple[ReplicaSession, bool]:
+        """Return the session of a follower's request, and whether its answer is incremental.
+
+        A request without a session gets one that lasts until its answer; the caller closes it.
+        """
+        uses_topic_ids = version >= TOPIC_IDS_FROM
+        if request.session_epoch not in (FINAL_EPOCH, INITIAL_EPOCH):
+            known = self._known(request, ReplicaSession, uses_topic_ids=uses_topic_ids, now=now)
+            if not known.targets:
+                del self._sessions[known.id]
+                known.id = 0
+            return known, known.id != 0
+        self._close(request.session_id)
+        session = ReplicaSession(request, uses_topic_ids=uses_topic_ids, now=now, wake=wake)
+        self._close_older_than(session)
+        if request.session_epoch == INITIAL_EPOCH and session.targets:
+            if len(self._sessions) >= self._slots:
+                self._evict_consumer()
+            session.id = self._free_id()
+            self._sessions[session.id] = session
+        return session, False
+
     def _continue(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchContext:
-        session = self._sessions.pop(request.session_id, None)
-        if session is None:
+        session = self._known(request, FetchSession, uses_topic_ids=uses_topic_ids, now=now)
+        if not session.targets:
+            del self._sessions[session.id]
+            return FetchContext({}, None, is_new=True)
+        return FetchContext(session.targets, session, is_new=False)
+
+    def _known(
+        self, request: FetchRequest, kind: type[S], *, uses_topic_ids: bool, now: float
+    ) -> S:
+        """Return the session that a request continues, updated by it."""
+        session = self._sessions.get(request.session_id)
+        if not isinstance(session, kind):
             raise FetchSessionIdNotFound(f"fetch session {request.session_id} is not here any more")
+        del self._sessions[session.id]
         self._sessions[session.id] = session
         if session.uses_topic_ids != uses_topic_ids:
             raise FetchSessionTopicIdError("a session names its topics either by id or by name")
@@ -154,33 +207,56 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         if request.topics or request.forgotten_topics_data:
             session.update(request.topics, request.forgotten_topics_data)
-        if not session.targets:
-            del self._sessions[session.id]
-            return FetchContext({}, None, is_new=True)
-        return FetchContext(session.targets, session, is_new=False)
+        return session
 
     def _open(self, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
         if len(self._sessions) >= self._slots and not self._evict(now):
             return None
-        session_id = self._random.randrange(1, 1 << 31)
-        while session_id in self._sessions:
-            session_id = self._random.randrange(1, 1 << 31)
+        session_id = self._free_id()
         session = FetchSession(session_id, uses_topic_ids=uses_topic_ids, now=now)
         self._sessions[session_id] = session
         return session
+
+    def _free_id(self) -> int:
+        session_id = self._random.randrange(1, 1 << 31)
+        while session_id in self._sessions:
+            session_id = self._random.randrange(1, 1 << 31)
+        return session_id
 
     def _evict(self, now: float) -> bool:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now - oldest.last_used < EVICTABLE_AFTER_S:
             return False
-        del self._sessions[oldest.id]
+        self._close(oldest.id)
         return True
+
+    def _evict_consumer(self) -> None:
+        """Make room for a follower; without consumers there is room for one more follower."""
+        for session in self._sessions.values():
+            if isinstance(session, FetchSession):
+                del self._sessions[session.id]
+                return
+
+    def _close_older_than(self, session: ReplicaSession) -> None:
+        """Close the sessions of an earlier life of a follower, which would grow unread."""
+        for other in list(self._sessions.values()):
+            if (
+                isinstance(other, ReplicaSession)
+                and other.replica_id == session.replica_id
+                and other.replica_epoch < session.replica_epoch
+            ):
+                self._close(other.id)
+
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if isinstance(session, ReplicaSession):
+            session.close()
 
 
 def merge_targets(
     targets: dict[TargetKey, FetchTarget], topics: Iterable[FetchTopic], *, uses_topic_ids: bool
 ) -> None:
-    """Enter what a request names: new partitions, and new positions of known ones."""
+    """Add the new partitions of a request, and update the positions of known ones."""
     for topic in topics:
         topic_key = topic.topic_id if uses_topic_ids else topic.topic.encode()
         for partition in topic.partitions:

@@ -1,4 +1,4 @@
-"""fsync for topics that ask for it, off the event loop and shared by all who wait (group commit).
+"""fsync for topics that require it, in a thread and shared by all waiting requests (group commit).
 
 While one round of fsyncs runs in a thread, the next round gathers: however many producers
 wait, the disk sees one fsync per log and round. The waiters are bounded by the connections.
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import asyncio
 
     from headrace.runtime.clock import Clock
-    from headrace.runtime.metrics import Durations
+    from headrace.runtime.durations import Durations
     from headrace.storage.flushing import FlushPlan
     from headrace.storage.log import Log
 
 
 Lost = Mapping["Log", KafkaStorageError]
-"""Logs that could not be brought to the disk, with what went wrong."""
+"""Logs that could not be synced, with their errors."""
 
 Then = Callable[[Lost], None]
 
@@ -50,14 +50,14 @@ class Flusher:
         self._round: asyncio.Task[None] | None = None
 
     def flush(self, logs: "Sequence[Log]", then: Then) -> None:
-        """Bring the logs to the disk as they are now, then call `then`, with those that failed."""
+        """Sync the logs as they are now, then call `then` with those that failed."""
         self._logs.update(dict.fromkeys(logs))
         self._waiters.append((logs, then))
         if self._round is None:
             self._round = self._loop.create_task(self._run())
 
     async def stop(self) -> None:
-        """Finish the round under way; whoever waits for it has been promised an answer."""
+        """Finish the round under way, because its requests must be answered."""
         if self._round is not None:
             await self._round
 
@@ -77,17 +77,17 @@ class Flusher:
             self._round = None
 
     async def _flush_one(self, log: "Log") -> KafkaStorageError | None:
-        """A log whose files are gone fails alone; the others of the round are synced."""
+        """Sync one log; one whose files are gone fails alone."""
         try:
             plan = log.plan_flush()
         except (OSError, KafkaStorageError) as error:
             if isinstance(error, OSError):
                 self._on_failure(log, error)
             return KafkaStorageError(f"{log.topic_partition} cannot be synced: {error}")
-        return await self.carry_out(log, plan)
+        return await self.run(log, plan)
 
-    async def carry_out(self, log: "Log", plan: "FlushPlan") -> KafkaStorageError | None:
-        """Sync what a plan names; a disk that refuses is reported, and the error returned."""
+    async def run(self, log: "Log", plan: "FlushPlan") -> KafkaStorageError | None:
+        """Sync the files of a plan; a failed disk is reported, and its error returned."""
         began_ns = perf_counter_ns()
         try:
             await self._background(plan.run)
@@ -100,5 +100,5 @@ class Flusher:
 
 
 def _lost_of(wanted: "Sequence[Log]", lost: Lost) -> Lost:
-    """A disk that fails is bad news for those who wrote to it, and for nobody else."""
+    """Return the failed logs among those that one request has written to."""
     return {log: lost[log] for log in wanted if log in lost}

@@ -1,7 +1,7 @@
-"""Where frames lie while they are read and served.
+"""Buffers that contain frames while they are read and served.
 
-Small ones lie in one scratch buffer that all connections share. A large one, which takes several
-reads, gets a buffer of its own; a few of these are kept, for their pages are dear to make.
+Small frames share one scratch buffer of all connections. A large frame, which takes several reads,
+gets a buffer of its own; a few of these are kept, because faulting in their pages is expensive.
 """
 
 from mmap import mmap
@@ -11,14 +11,14 @@ _SCRATCH_BYTES = 256 * 1024
 
 FrameBuffer = bytearray | mmap
 Frames = bytearray | memoryview
-"""Where whole frames lie: a bytearray, which stays as it is until the round of sockets ends, or a
-view of a pooled buffer, which the next frame overwrites."""
+"""A buffer of whole frames: a bytearray, which is stable until the round of sockets ends, or a view
+of a pooled buffer, which the next frame overwrites."""
 
 
 class FrameBuffers:
-    """The scratch buffer, and a few large ones kept so that their pages are not faulted in anew.
+    """The scratch buffer, and a few large buffers that are reused.
 
-    The next bytes of any client go to `vacant`, the part of the scratch buffer from `start` on.
+    The next bytes of any client are read into `vacant`, the scratch buffer from `start` on.
     """
 
     def __init__(self, request_bytes_max: int, *, kept_max: int = 8, kept_bytes: int = 2 << 20):
@@ -32,7 +32,7 @@ class FrameBuffers:
         self._kept_bytes = kept_bytes
 
     def keep(self, end: int) -> None:
-        """Leave what lies in the scratch buffer before a position alone, until `vacate`."""
+        """Do not overwrite the scratch buffer before a position until `vacate`."""
         self.start = end
         self.vacant = self.view[end:]
 
@@ -41,7 +41,7 @@ class FrameBuffers:
         self.vacant = self.view
 
     def take(self, size: int) -> FrameBuffer:
-        """Pages of a mapping are made as bytes arrive: an announcement alone costs nothing."""
+        """Return a buffer. Pages of a mapping exist only once written, so a mere size is free."""
         if size <= LARGE_FRAME_BYTES * 2:
             return bytearray(size)
         if size > self._kept_bytes:

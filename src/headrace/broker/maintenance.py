@@ -1,7 +1,6 @@
-"""What a node does from time to time, beside its requests: checkpoints, syncs, retention.
+"""Periodic work of a node: checkpoints, syncs, retention, compaction.
 
-Each round plans on the event loop, where the logs belong, and works in a thread, where the
-disk may take its time.
+Each round plans on the event loop, which owns the logs, and waits for the disk in a thread.
 """
 
 import asyncio
@@ -9,13 +8,19 @@ import logging
 from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
-from headrace.storage.cleaner import Cleaner
+from headrace.storage.compaction.cleaner import Cleaner
 from headrace.storage.resources import unlink_all
 from headrace.storage.retention import delete_expired
 
 if TYPE_CHECKING:
+    from headrace.broker.configs.topic_configs import TopicConfigs
+    from headrace.broker.flushing import Flusher
     from headrace.broker.hosting import Hosting
-    from headrace.broker.node import Broker
+    from headrace.runtime.clock import Clock
+    from headrace.runtime.tasks import Action, Tasks
+    from headrace.settings.broker import BrokerSettings
+    from headrace.storage.compaction.cleaner import CleanerMetrics
+    from headrace.storage.directories import LogDirectories
     from headrace.storage.directory import CheckpointPlan
     from headrace.storage.log import Log
 
@@ -23,127 +28,150 @@ _log = logging.getLogger(__name__)
 
 _DELETION_INTERVAL_MS = 1000
 _ROOM_INTERVAL_MS = 1000
-_METADATA_INTERVAL_MS = 60_000
 _FLUSH_INTERVAL_MS_MAX = 1_000
 
 
 class Maintenance:
-    """The rounds of one node."""
+    """The periodic tasks of one node."""
 
-    def __init__(self, broker: "Broker", hosting: "Hosting") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        tasks: "Tasks",
+        clock: "Clock",
+        configs: "TopicConfigs",
+        directories: "LogDirectories",
+        hosting: "Hosting",
+        flusher: "Flusher",
+        metrics: "CleanerMetrics",
+    ) -> None:
+        self._tasks = tasks
+        self._clock = clock
+        self._configs = configs
+        self._directories = directories
         self._hosting = hosting
-        self._cleaner = Cleaner(broker.settings, broker.background, broker.metrics.cleaner)
+        self._flusher = flusher
+        self._writing_checkpoints = asyncio.Lock()
+        """Truncations of several fetchers ask for checkpoints at the same moment."""
+        self._cleaner = Cleaner(configs.settings, tasks.in_thread, metrics)
 
-    def start(self) -> None:
-        every = self._broker.tasks.every
-        settings = self._broker.settings
-        later_ms = settings.log_initial_task_delay_ms
+    def start(self, prune: "Action") -> None:
+        """Start all tasks; `prune` serves the share coordinator."""
+        every = self._tasks.every
         every(
-            lambda: self._broker.settings.replica_high_watermark_checkpoint_interval_ms,
+            lambda: self._settings.replica_high_watermark_checkpoint_interval_ms,
             self.checkpoint_high_watermarks,
             "high watermark checkpoint",
         )
         every(
-            lambda: self._broker.settings.log_flush_offset_checkpoint_interval_ms,
+            lambda: self._settings.log_flush_offset_checkpoint_interval_ms,
             self.checkpoint,
             "recovery point checkpoint",
         )
         every(self._flush_interval_ms, self.flush_due_logs, "log flush")
         every(lambda: _DELETION_INTERVAL_MS, self.delete_files, "deletion of files")
         every(lambda: _ROOM_INTERVAL_MS, self.look_for_room, "look for room on full disks")
-        every(lambda: _METADATA_INTERVAL_MS, self._broker.controller.maintain, "metadata snapshot")
         every(
-            lambda: self._broker.settings.log_retention_check_interval_ms,
+            lambda: self._settings.log_retention_check_interval_ms,
             self.enforce_retention,
             "log retention",
-            first_ms=later_ms,
+            first_ms=self._settings.log_initial_task_delay_ms,
         )
+        every(lambda: self._settings.log_cleaner_backoff_ms, self.compact, "log compaction")
         every(
-            lambda: self._broker.settings.log_cleaner_backoff_ms,
-            self.compact,
-            "log compaction",
-        )
-        every(
-            lambda: self._broker.settings.producer_id_expiration_check_interval_ms,
+            lambda: self._settings.producer_id_expiration_check_interval_ms,
             self.expire_producers,
             "producer expiry",
         )
         every(
-            lambda: self._broker.settings.share_coordinator_state_topic_prune_interval_ms,
-            self._broker.share_coordinator.prune,
+            lambda: self._settings.share_coordinator_state_topic_prune_interval_ms,
+            prune,
             "pruning of share states",
         )
 
+    @property
+    def _settings(self) -> "BrokerSettings":
+        return self._configs.settings
+
     async def checkpoint_high_watermarks(self) -> None:
-        await self._write(self._broker.directories.plan_high_watermarks())
+        async with self._writing_checkpoints:
+            await self._write(self._directories.plan_high_watermarks())
 
     async def checkpoint(self) -> None:
-        await self._write(self._broker.directories.plan_checkpoints())
+        """Write the recovery points of this moment; an older plan never replaces a newer one."""
+        async with self._writing_checkpoints:
+            await self._write(self._directories.plan_checkpoints())
 
     async def _write(self, plans: "list[CheckpointPlan]") -> None:
         for plan in plans:
             failure = None
             try:
-                await self._broker.background(plan.run)
+                await self._tasks.in_thread(plan.run)
             except OSError as error:
                 failure = error
-            self._broker.directories.checkpointed(plan, failure)
+            self._directories.checkpointed(plan, failure)
 
     def _flush_interval_ms(self) -> int:
-        """How often to look; a `flush.ms` shorter than this is of no use."""
-        return min(self._broker.settings.log_flush_scheduler_interval_ms, _FLUSH_INTERVAL_MS_MAX)
+        """The interval between two checks, which is the shortest `flush.ms` that has an effect."""
+        return min(self._settings.log_flush_scheduler_interval_ms, _FLUSH_INTERVAL_MS_MAX)
 
     async def flush_due_logs(self) -> None:
-        """Sync what topics ask to have synced, and segments that are complete in any case."""
-        for log, plan in self._broker.directories.plan_flushes(self._broker.clock.now_ms()):
-            await self._broker.flusher.carry_out(log, plan)
+        """Sync logs whose topic sets an interval, and segments that are complete."""
+        for log, plan in self._directories.plan_flushes(self._clock.now_ms()):
+            await self._flusher.run(log, plan)
 
     async def delete_files(self) -> None:
-        due = self._broker.directories.resources.deletions.due(self._broker.clock.now_ms())
+        due = self._directories.resources.deletions.due(self._clock.now_ms())
         if due:
-            await self._broker.background(unlink_all, due)
+            await self._tasks.in_thread(unlink_all, due)
 
     def look_for_room(self) -> None:
-        """Disks that were full may have room again, for records and for partitions not made yet."""
+        """Retry writes and new partitions on disks that were full."""
         self._hosting.try_again()
-        self._broker.directories.look_for_room()
+        self._directories.look_for_room()
 
     async def enforce_retention(self) -> None:
-        """Drop what the topics no longer keep, giving way to clients between two logs."""
-        now_ms = self._broker.clock.now_ms()
-        for log in list(self._broker.directories):
+        """Delete expired segments; other tasks of the loop run between two logs."""
+        now_ms = self._clock.now_ms()
+        for log in list(self._directories):
             if log.failure is None and not self._cleaner.is_cleaning(log):
                 self._expire(log, now_ms)
                 await asyncio.sleep(0)
 
     @staticmethod
     def _expire(log: "Log", now_ms: int) -> None:
-        name = log.topic_partition
+        topic, partition = log.topic_partition
         try:
             count = delete_expired(log, now_ms)
         except KafkaStorageError as error:
-            _log.error("retention of %s failed: %s", name, error)
+            _log.error(
+                "retention failed",
+                extra={"topic": topic, "partition": partition, "error": str(error)},
+            )
             return
         if count:
-            start = log.log_start_offset
             _log.info(
-                "retention took %d segments of %s, which now starts at %d", count, name, start
+                "segments deleted by retention",
+                extra={
+                    "topic": topic,
+                    "partition": partition,
+                    "segments": count,
+                    "log_start_offset": log.log_start_offset,
+                },
             )
 
     async def compact(self) -> None:
-        """Clean until nothing is dirty enough, several logs at a time if there are threads."""
-        self._cleaner.settings = self._broker.settings
+        """Clean until no log is due, with as many logs at a time as there are cleaner threads."""
+        self._cleaner.settings = self._settings
         async with asyncio.TaskGroup() as group:
             for _ in range(self._cleaner.threads):
                 group.create_task(self._compact_one_by_one())
 
     async def _compact_one_by_one(self) -> None:
-        while self._broker.settings.log_cleaner_enable:
-            if not await self._cleaner.run(self._broker.directories, self._broker.clock.now_ms()):
+        while self._settings.log_cleaner_enable:
+            if not await self._cleaner.run(self._directories, self._clock.now_ms()):
                 return
 
     def expire_producers(self) -> None:
-        now_ms = self._broker.clock.now_ms()
-        for log in self._broker.directories:
+        now_ms = self._clock.now_ms()
+        for log in self._directories:
             log.expire_producers(now_ms)

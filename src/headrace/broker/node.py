@@ -1,60 +1,68 @@
 """A node: built from its settings by ordinary constructor calls, started, run, stopped."""
 
 import asyncio
-import gc
+import contextlib
 import logging
-import signal
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.broker.configs.described_broker import DescribedBroker
+from headrace.broker.broker import Broker
 from headrace.broker.configs.topic_configs import TopicConfigs
-from headrace.broker.coordinators import Coordinator, Timers
-from headrace.broker.delayed import WakeUps
+from headrace.broker.coordinators import Coordinator, CoordinatorResources, shard_timers
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
-from headrace.broker.fitting import Fitting
 from headrace.broker.flushing import Flusher
 from headrace.broker.frame_buffers import FrameBuffers
 from headrace.broker.hosting import Assignments, Hosting
+from headrace.broker.identities import open_identities
+from headrace.broker.isr_changes import IsrChanges
+from headrace.broker.leaders import Leaders
 from headrace.broker.maintenance import Maintenance
+from headrace.broker.metadata import ClusterMetadata
+from headrace.broker.metrics.counters import Metrics
 from headrace.broker.metrics.telemetry import Telemetry
-from headrace.broker.partitions import Partitions
-from headrace.broker.produce_rounds import ProduceRound
-from headrace.broker.produce_shapes import ProduceShapes
+from headrace.broker.produce.heavy import HeavyValidation
+from headrace.broker.produce.rounds import ProduceRound
+from headrace.broker.produce.shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.registered_schemas import RegisteredSchemas
-from headrace.broker.reports import report
-from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
+from headrace.broker.registration import (
+    PLAINTEXT,
+    bind_controllers,
+    broker_registration,
+    controller_endpoint,
+    controller_registration,
+    directory_assignments,
+    endpoint_of,
+    report,
+)
+from headrace.broker.server import Server, ServerLimits
 from headrace.broker.shares.coordinator import ShareCoordinator
 from headrace.broker.shares.partitions import SharePartitions
 from headrace.broker.shares.persister import SharePersister
-from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS, create_internal
 from headrace.broker.topics.metadata_answers import MetadataAnswers
 from headrace.broker.topics.topic_creation import TopicCreation
+from headrace.broker.topics.topology import leader_nodes
 from headrace.broker.transactions import TransactionCoordinator
-from headrace.controller.controller import Controller
-from headrace.controller.decision import ClusterDefaults, Decide
-from headrace.controller.registration import (
-    BrokerIdentity,
-    ControllerIdentity,
-    assign_directories,
-    take_directories_offline,
-)
-from headrace.errors import KafkaStorageError
+from headrace.errors import CannotListen, KafkaStorageError
 from headrace.metadata.image import Endpoint, MetadataImage
-from headrace.metadata.loader import MetadataLoader
-from headrace.protocol.uuids import Uuid, random_uuid
-from headrace.raft.formatting import NewNode, format_directories
-from headrace.raft.metadata_log import MetadataLog, MetadataLogSettings
+from headrace.peers.pool import BrokerChannels
+from headrace.protocol.message import Message
+from headrace.quorum.quorum_node import MetadataPlace, QuorumNode
+from headrace.raft import replicas as raft
+from headrace.replication.delayed import WakeUps
+from headrace.replication.partitions import Partitions
 from headrace.runtime.clock import Clock, SystemClock
-from headrace.runtime.metrics import Metrics
+from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
+    from headrace.broker.fetchers import ReplicaFetchers
     from headrace.groups.shard import GroupShard
     from headrace.metadata.delta import ImageDelta
     from headrace.runtime.observability import Observability
@@ -63,45 +71,46 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-_PLAINTEXT = 0
-_CONTROLLER_PORT = 9093  # Where a quorum of one would listen if it had anyone to listen to.
+_ABANDON_S = 5.0
 
 
-class Broker:
-    """One node at work: what its handlers and its background work share."""
+class Doors(NamedTuple):
+    """The parts of a node that touch the machine; a simulation has its own."""
+
+    server: Callable[
+        [asyncio.AbstractEventLoop, ServerLimits, FrameBuffers, ProduceRound], Server
+    ] = Server
+    controller_sockets: Callable[[BrokerSettings], list[tuple[Endpoint, socket.socket]]] = (
+        bind_controllers
+    )
+    quorum_thread: Callable[[str], LoopThread] = LoopThread
+
+
+class Node:
+    """A broker, its half of the metadata quorum, and its ports."""
 
     def __init__(
-        self, settings: BrokerSettings, loop: asyncio.AbstractEventLoop, clock: Clock | None = None
+        self,
+        settings: BrokerSettings,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock | None = None,
+        doors: Doors | None = None,
     ) -> None:
+        self._doors = doors or Doors()
         self.loop = loop
         self.clock = clock or SystemClock()
         self.node_id = settings.node_id
         self.metrics = Metrics()
         self.tasks = Tasks(loop)
-        self.partitions = Partitions()
+        self.wake_ups = WakeUps(loop)
+        self.partitions = Partitions(self.wake_ups.changed)
+        self._peers: list[BrokerChannels] = []
+        self._inter_broker_listener = settings.inter_broker_listener
         self.registered_schemas = RegisteredSchemas(
-            self.partitions, settings.headrace_schemas_topic
+            self.partitions, self._channels("schemas"), settings.headrace_schemas_topic
         )
         self.configs = TopicConfigs(settings, settings.node_id, self.registered_schemas)
-        self.wake_ups = WakeUps(loop)
         self.produce_shapes = ProduceShapes()
-        self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
-        self.metadata_answers = MetadataAnswers()
-        self.described_broker = DescribedBroker()
-        self.topic_creation = TopicCreation(self)
-        self.producer_ids = ProducerIds(self)
-        self.timers = Timers(self)
-        self.groups: Coordinator[GroupShard] = Coordinator(
-            self, CONSUMER_OFFSETS, self._new_group_shard
-        )
-        self.transactions = TransactionCoordinator(self)
-        self.share_coordinator = ShareCoordinator(self)
-        self.share_persister = SharePersister(self)
-        self.share_partitions = SharePartitions(self)
-        self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.flusher = Flusher(
             loop,
             self.tasks.in_thread,
@@ -111,109 +120,275 @@ class Broker:
         )
         limits = _limits(settings)
         buffers = FrameBuffers(limits.socket_request_max_bytes)
-        self.produce_round = ProduceRound(
-            buffers, self.produce_shapes, self.wake_ups, self.metrics, self.clock
-        )
-        self.fitting = Fitting(self.tasks.in_thread)
-        self.dispatcher = Dispatcher(self)
-        self.server = Server(loop, limits, self.dispatcher, buffers, self.produce_round)
-        self.server.on_disconnect = self.share_partitions.disconnected
-        self.cluster_id = ""
+        self.produce_round = ProduceRound(buffers, self.produce_shapes, self.metrics, self.clock)
+        self.server = self._doors.server(loop, limits, buffers, self.produce_round)
+        self.broker_epoch = -1
+        self.endpoints: list[Endpoint] = []
         self.metrics_address = ""
         self.is_ready = False
         self.stopping = asyncio.Event()
-        self.failure: KafkaStorageError | None = None
         self._followed_settings: BrokerSettings | None = None
+        self._disk_failure: KafkaStorageError | None = None
         self._is_registering = False
-        """From the moment when the controller is told which directories this node has."""
-        self.directories: LogDirectories
-        self.controller: Controller
-        self._maintenance: Maintenance
+        """From the moment when the log directories are sent to the controller."""
         self._observability: Observability | None = None
+        self.cluster_id: str
+        self.directories: LogDirectories
+        self.quorum_node: QuorumNode
+        self.metadata: ClusterMetadata
+        self._quorum_thread: LoopThread | None = None
+        self._quorum_tasks: Tasks
+        self.broker: Broker
+        self.maintenance: Maintenance
+        self._dispatcher: Dispatcher
+        self._fetchers: ReplicaFetchers | None = None
 
     @property
     def settings(self) -> BrokerSettings:
-        """The settings as they are now, with what was changed at run time."""
+        """The settings with the changes made at run time."""
         return self.configs.settings
 
     @property
-    def image(self) -> MetadataImage:
-        """The metadata as of the last commit."""
-        return self.controller.image
-
-    def background(
-        self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> Awaitable[T]:
-        """Run what blocks in a thread."""
-        return self.tasks.in_thread(function, *args, **kwargs)
+    def failure(self) -> KafkaStorageError | None:
+        """The failure of the metadata log or of all disks, after which the node cannot go on."""
+        return self.metadata.failure or self._disk_failure
 
     # --- start --------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the data, lead the metadata quorum, host the partitions, then let clients in.
+        """Claim the ports, open the data, join the metadata quorum, host the partitions, serve.
 
-        The order is Kafka's: the metadata says which directories belong to which topic, so it
-        is read before any log; and no client is heard before every log has been loaded.
+        Ports come first: opening the data deletes the marker of a clean stop, and a start that
+        fails after that makes the next one check every log. The other steps are in Kafka's order:
+        the metadata assigns directories to topics, so it is read before any log; and no client is
+        served before every log has been loaded.
         """
-        metadata_log = self._open_data()
-        self.controller = self._make_controller(metadata_log)
+        self.endpoints = self._bind(self.settings)
+        controller_sockets = self._doors.controller_sockets(self.settings)
+        await self._bind_metrics_port()
+        place = self._open_data()
+        await self._start_quorum(place, controller_sockets)
+        await self._register()
+        self.broker = self._make_broker()
+        self.produce_round.leader_nodes = lambda listener, errors: leader_nodes(
+            self.broker.image, listener, errors
+        )
+        if not self.settings.is_single_node:
+            self._fetchers = self._make_fetchers()
         hosting = self._make_hosting()
-        await self._register(metadata_log, self._bind(self.settings))
-        unclean = [one for one in self.directories.online if one.unclaimed and not one.was_clean]
-        for directory in unclean:
-            count = len(directory.unclaimed)
-            _log.info("%s was not closed cleanly: %d logs are checked", directory.path, count)
-        hosting.take_up(self.image)
-        self.directories.set_strays_aside()
-        self.controller.on_published(hosting.apply)
-        for coordinator in self.coordinators:
-            coordinator.follow(self.image)
-        self.controller.on_published(self._follow_topics)
-        self.controller.on_published(lambda delta, image: self._follow_settings())
-        self._follow_settings()
-        await self.controller.unfence(self.node_id)
-        await self._open_metrics_port()
-        self._maintenance = Maintenance(self, hosting)
-        self._maintenance.start()
-        self.server.start()
+        self.maintenance = self._make_maintenance(hosting)
+        await self._host_partitions(hosting)
+        self._dispatcher = Dispatcher(self.broker, self.produce_round)
+        self.server.on_disconnect = self.broker.share_partitions.disconnected
+        # The moment it is unfenced, clients and followers come, and controllers watch its port.
+        self.server.start(self._dispatcher)
+        await self.metadata.run(self.quorum_node.lifecycle.serve())
+        if self._observability is not None:
+            await self._observability.serve()
+        self._start_maintenance()
         self.is_ready = True
 
-    def _open_data(self) -> MetadataLog:
-        """Format what is new, lock what is there, and open the log that says what belongs here."""
+    def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
+        """Claim the ports; return the addresses to advertise to clients."""
+        endpoints = []
+        for listener in settings.broker_listeners:
+            _, port = self.server.bind(listener.name, listener.host, listener.port)
+            advertised = settings.advertised.get(listener.name, listener)
+            endpoints.append(endpoint_of(advertised, port))
+        return endpoints
+
+    async def _bind_metrics_port(self) -> None:
         settings = self.settings
-        identities = format_directories(
-            settings.directories,
-            settings.metadata_directory,
-            NewNode(node_id=self.node_id, controller_endpoint=_controller_endpoint(settings)),
-            self.clock.now_ms(),
-            known=lambda: _known_directories(settings),
+        if settings.headrace_metrics_port < 0:
+            return
+        from headrace.broker.node_status import NodeStatus
+        from headrace.runtime.observability import Observability
+
+        status = NodeStatus(self)
+        self._observability = Observability(
+            metrics=status.families, health=status.health, ready=status.readiness
         )
-        self.cluster_id = identities[settings.metadata_directory].cluster_id
+        wanted = settings.headrace_metrics_host, settings.headrace_metrics_port
+        try:
+            host, port = await self._observability.bind(*wanted)
+        except OSError as error:
+            name = "headrace.metrics.port"
+            raise CannotListen("{}:{}".format(*wanted), error, config_name=name) from error
+        self.metrics_address = f"{host}:{port}"
+
+    def _open_data(self) -> MetadataPlace:
+        """Format new directories of a node that is alone, and lock them all."""
+        settings = self.settings
+        identities = open_identities(settings, self.clock)
+        identity = identities[settings.metadata_directory]
+        self.cluster_id = identity.cluster_id
         ids = {path: identity.directory_id for path, identity in identities.items()}
         self.directories = LogDirectories.open(
             settings.directories, ids, on_offline=self._directory_went_offline
         )
-        return MetadataLog.open(
-            settings.metadata_directory,
+        return MetadataPlace(self.cluster_id, settings.metadata_directory, identity.directory_id)
+
+    async def _start_quorum(
+        self, place: MetadataPlace, sockets: "list[tuple[Endpoint, socket.socket]]"
+    ) -> None:
+        """Take part in the quorum: on this loop if it is alone, otherwise in a thread."""
+        settings, thread = self.settings, None
+        background = self.tasks.in_thread
+        if not settings.is_single_node:
+            thread = self._quorum_thread = self._doors.quorum_thread("quorum")
+            self._quorum_tasks = Tasks(thread.loop)
+            background = self._quorum_tasks.in_thread
+        self.quorum_node = QuorumNode(
+            settings,
+            place,
+            [
+                raft.Endpoint(one.name, one.host, one.port)
+                for one in [one for one, _ in sockets] or [controller_endpoint(settings)]
+            ],
+            clock=self.clock,
+            background=background,
+            resources=self.directories.resources if thread is None else None,
+        )
+        self.metadata = ClusterMetadata(self.quorum_node, self.loop, thread)
+        # Without its metadata log a node can change nothing, so it ends.
+        stop = self.stopping.set
+        self.quorum_node.on_failure(lambda: self.loop.call_soon_threadsafe(stop))
+        await self.metadata.run(self.quorum_node.start([one for _, one in sockets]))
+
+    async def _register(self) -> None:
+        """Register this node with the active controller, and wait for the metadata up to that."""
+        settings, node = self.settings, self.quorum_node
+        self._is_registering = True
+        if node.is_controller:
+            endpoints = [
+                Endpoint(one.name, one.host, one.port, PLAINTEXT)
+                for one in node.quorum.local.endpoints
+            ]
+            request = controller_registration(self.node_id, endpoints)
+            await self.metadata.run(node.register_controller(request))
+        registration = broker_registration(
             self.node_id,
-            ids[settings.metadata_directory],
-            settings=_metadata_settings(settings),
-            resources=self.directories.resources,
+            self.cluster_id,
+            self.endpoints,
+            log_dirs=[directory.id for directory in self.directories.online],
+            rack=settings.broker_rack,
+            previous_broker_epoch=self.directories.previous_broker_epoch,
+        )
+        timeout_s = settings.initial_broker_registration_timeout_ms / 1000
+        self.broker_epoch = await self.metadata.run(node.register_broker(registration, timeout_s))
+        await self.metadata.wait_for(self._is_registered)
+
+    def _is_registered(self, image: MetadataImage) -> bool:
+        broker = image.brokers.get(self.node_id)
+        return broker is not None and broker.epoch == self.broker_epoch
+
+    def _make_broker(self) -> Broker:
+        settings, controller, configs = self.settings, self.metadata, self.configs
+        shared = CoordinatorResources(
+            self.node_id,
+            self.partitions,
+            self.clock,
+            shard_timers(self.clock),
+            partial(create_internal, controller, configs),
+            self._channels,
+            self.tasks,
+        )
+        leaders = Leaders(
+            self.node_id,
+            self.partitions,
+            lambda: controller.image,
+            self._channels("leaders"),
+            self.clock,
+            self.tasks,
+        )
+        metrics = self.metrics.coordinators
+        groups = Coordinator(shared, CONSUMER_OFFSETS, self._new_group_shard)
+        producer_ids = ProducerIds(controller, self.node_id, lambda: self.broker_epoch)
+        share_coordinator = ShareCoordinator(shared, controller, configs, metrics)
+        share_persister = SharePersister(share_coordinator, shared)
+        return Broker(
+            node_id=self.node_id,
+            cluster_id=self.cluster_id,
+            loop=self.loop,
+            clock=self.clock,
+            tasks=self.tasks,
+            metrics=self.metrics,
+            controller=controller,
+            configs=configs,
+            directories=self.directories,
+            partitions=self.partitions,
+            flusher=self.flusher,
+            metadata_answers=MetadataAnswers(),
+            topic_creation=TopicCreation(controller, configs, self.tasks),
+            produce_shapes=self.produce_shapes,
+            registered_schemas=self.registered_schemas,
+            leaders=leaders,
+            heavy_validation=HeavyValidation(self.tasks.in_thread),
+            fetch_sessions=FetchSessions(settings.max_incremental_fetch_session_cache_slots),
+            isr_changes=IsrChanges(
+                self.node_id,
+                self.partitions,
+                controller.ask,
+                self.clock,
+                self.tasks,
+                self.metrics.isr,
+                image=lambda: self.broker.image,
+                broker_epoch=lambda: self.broker_epoch,
+                settings=lambda: self.settings,
+            ),
+            groups=groups,
+            producer_ids=producer_ids,
+            transactions=TransactionCoordinator(
+                shared, groups, producer_ids, controller, configs, metrics
+            ),
+            share_coordinator=share_coordinator,
+            share_persister=share_persister,
+            share_partitions=SharePartitions(
+                share_persister,
+                leaders,
+                controller,
+                configs,
+                self.clock,
+                self.tasks,
+                self.wake_ups,
+            ),
+            telemetry=Telemetry(settings.telemetry_max_bytes),
         )
 
-    def _make_controller(self, metadata_log: MetadataLog) -> Controller:
-        loader = MetadataLoader()
-        metadata_log.load(loader)
-        loader.publish()
-        controller = Controller(
-            metadata_log,
-            loader,
-            self.clock,
-            self.tasks.in_thread,
-            _defaults(self.settings),
+    def _channels(self, purpose: str) -> BrokerChannels:
+        """Open channels to the other brokers, apart from those for other purposes."""
+        client_id = f"broker-{self.node_id}-{purpose}"
+        self._peers.append(
+            BrokerChannels(lambda: self.metadata.image, self._inter_broker_listener, client_id)
         )
-        controller.on_failure(self._metadata_failed)
-        return controller
+        return self._peers[-1]
+
+    def _new_group_shard(self, partition: int) -> "GroupShard":
+        from headrace.groups.shard import GroupShard
+
+        return GroupShard(
+            lambda: self.settings, lambda: self.metadata.image, self.metrics.coordinators
+        )
+
+    def _make_fetchers(self) -> "ReplicaFetchers":
+        from headrace.broker.fetchers import ReplicaFetchers, Surroundings
+
+        channels = self._channels("fetchers")
+        return ReplicaFetchers(
+            Surroundings(
+                node_id=self.node_id,
+                loop=self.loop,
+                clock=self.clock,
+                tasks=self.tasks,
+                flusher=self.flusher,
+                metrics=self.metrics.following,
+                open_channel=partial(channels.open, negotiates_versions=False),
+                broker_epoch=lambda: self.broker_epoch,
+                image=lambda: self.metadata.image,
+                settings=lambda: self.settings,
+                checkpoint=lambda: self.maintenance.checkpoint(),
+            )
+        )
 
     def _make_hosting(self) -> Hosting:
         return Hosting(
@@ -222,243 +397,139 @@ class Broker:
             self.directories,
             self.configs,
             self.metrics,
-            self.wake_ups,
+            self.clock,
+            followers=self._fetchers,
             forget_shapes=self.produce_round.forget,
             soon=self.loop.call_soon,
             report=self._report_directories,
         )
 
-    async def _register(self, metadata_log: MetadataLog, endpoints: list[Endpoint]) -> None:
-        """Lead the quorum of one, and enter this node in its metadata."""
-        settings = self.settings
-        self._is_registering = True
-        await self.controller.start(
-            metadata_log.read_bootstrap(),
-            ControllerIdentity(
-                controller_id=self.node_id,
-                incarnation_id=random_uuid(),
-                endpoints=(_controller_endpoint(settings),),
-            ),
-            BrokerIdentity(
-                broker_id=self.node_id,
-                incarnation_id=random_uuid(),
-                endpoints=endpoints,
-                directories=[directory.id for directory in self.directories.online],
-                rack=settings.broker_rack,
-                previous_broker_epoch=self.directories.previous_broker_epoch,
-            ),
-        )
-
-    @property
-    def coordinators(self) -> "tuple[Coordinator[Any], ...]":
-        """Every internal topic whose shards live here."""
-        return (self.groups, self.transactions.coordinator, self.share_coordinator.coordinator)
+    async def _host_partitions(self, hosting: Hosting) -> None:
+        """Load the logs and coordinators of this node, and follow the metadata from here on."""
+        for directory in self.directories.online:
+            if directory.unclaimed and not directory.was_clean:
+                _log.info(
+                    "log directory not closed cleanly, checking its logs",
+                    extra={"directory": directory.path, "logs": len(directory.unclaimed)},
+                )
+        self.metadata.hold()
+        await hosting.load(self.metadata.image)
+        self.directories.set_strays_aside()
+        self.metadata.on_published(hosting.apply)
+        self.metadata.on_published(self.broker.isr_changes.follow)
+        for coordinator in self.broker.coordinators:
+            coordinator.follow(self.metadata.image)
+        self.metadata.on_published(self._follow_topics)
+        self.metadata.on_published(lambda delta, image: self._follow_settings())
+        self._follow_settings()
+        self.metadata.release()
 
     def _follow_topics(self, delta: "ImageDelta", image: MetadataImage) -> None:
-        for coordinator in self.coordinators:
+        broker = self.broker
+        for coordinator in broker.coordinators:
             coordinator.follow(image)
+        broker.share_partitions.forget_moved()
         if not delta.topics_deleted:
             return
         ids = {topic.id for topic in delta.topics_deleted}
-        self.share_coordinator.on_topics_deleted(ids)
-        self.share_partitions.forget_topics(ids)
-        self.groups.for_each(lambda state: state.on_topic_ids_deleted(ids))
+        broker.share_coordinator.on_topics_deleted(ids)
+        broker.share_partitions.forget_topics(ids)
+        broker.groups.for_each(lambda state: state.on_topic_ids_deleted(ids))
         gone = {topic.name for topic in delta.topics_deleted} - image.topics.keys()
         if gone:
-            self.groups.for_each(lambda state: state.on_topics_deleted(gone))
-
-    def _new_group_shard(self, partition: int) -> "GroupShard":
-        from headrace.groups.shard import GroupShard
-
-        return GroupShard(lambda: self.settings, lambda: self.image, self.metrics.coordinators)
+            broker.groups.for_each(lambda state: state.on_topics_deleted(gone))
 
     def _follow_settings(self) -> None:
-        """Configs that were changed at run time count for controller and server as well."""
+        """Configs that were changed at run time apply to the controller and the server as well."""
         settings = self.settings
         if settings is not self._followed_settings:
             self._followed_settings = settings
-            self.controller.defaults = _defaults(settings)
+            self.quorum_node.controller.settings = settings
             self.server.limits = _limits(settings)
 
-    def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
-        """Claim the ports, and with them the addresses that clients are told."""
-        advertised = settings.advertised
-        endpoints = []
-        for listener in settings.broker_listeners:
-            _, port = self.server.bind(listener.name, listener.host, listener.port)
-            told = advertised.get(listener.name, listener)
-            told_host = _reachable_host() if told.is_every_interface else told.host
-            told_port = told.port if told.port else port
-            endpoints.append(Endpoint(listener.name, told_host, told_port, _PLAINTEXT))
-        self.endpoints = tuple(endpoints)
-        return endpoints
-
-    async def _open_metrics_port(self) -> None:
-        settings = self.settings
-        if settings.headrace_metrics_port < 0:
-            return
-        from headrace.broker.metrics.vital_signs import VitalSigns
-        from headrace.runtime.observability import Observability
-
-        signs = VitalSigns(self)
-        self._observability = Observability(
-            metrics=signs.families, health=signs.health, ready=signs.readiness
+    def _make_maintenance(self, hosting: Hosting) -> Maintenance:
+        return Maintenance(
+            self.tasks,
+            self.clock,
+            self.configs,
+            self.directories,
+            hosting,
+            self.flusher,
+            self.metrics.cleaner,
         )
-        wanted = settings.headrace_metrics_host, settings.headrace_metrics_port
-        try:
-            host, port = await self._observability.start(*wanted)
-        except OSError as error:
-            raise CannotListen(*wanted, failure_text(error), "headrace.metrics.port") from error
-        self.metrics_address = f"{host}:{port}"
+
+    def _start_maintenance(self) -> None:
+        self.maintenance.start(self.broker.share_coordinator.prune)
+        self.broker.isr_changes.start()
 
     # --- stop ---------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Let go of the clients, then close everything in the order that makes a clean start."""
+        """Hand over leaderships, disconnect the clients, and close every part cleanly."""
         self.is_ready = False
+        await self.metadata.run(self.quorum_node.lifecycle.leave())
         self.server.stop()
-        self.groups.stop()  # Those who wait for a rebalance would keep us waiting as well.
-        await self.dispatcher.stop()
-        self.share_partitions.stop()
-        for coordinator in self.coordinators:
+        self.broker.groups.stop()  # Else requests that wait for a rebalance would delay the stop.
+        await self._dispatcher.stop()
+        self.broker.share_partitions.stop()
+        for coordinator in self.broker.coordinators:
             coordinator.stop()
         if self._observability is not None:
             await self._observability.stop()
         await self.flusher.stop()
         await self.tasks.stop()
-        await self.controller.stop(self.node_id)
-        self.directories.close(self.controller.broker_epoch)
+        for peers in self._peers:
+            peers.close()
+        await self._leave_quorum()
+        self.directories.close(self.broker_epoch)
+
+    async def abandon(self) -> None:
+        """Give up a start that was cancelled: the quorum's thread must end before the process."""
+        if self._quorum_thread is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ABANDON_S):
+                    await self._leave_quorum()
+
+    async def _leave_quorum(self) -> None:
+        """Leave the quorum; another voter takes over if this node leads."""
+        await self.metadata.run(self.quorum_node.close())
+        if self._quorum_thread is not None:
+            await self._quorum_thread.run(self._quorum_tasks.stop())
+            await self._quorum_thread.stop()
 
     # --- failures -----------------------------------------------------------------------------
 
     def _disk_failed(self, failed: "Log", error: OSError) -> None:
         self.directories.fail(self.directories.directory_of(failed), error)
 
-    def _metadata_failed(self, failure: KafkaStorageError) -> None:
-        """Without its metadata log a node can change nothing and must not pretend to."""
-        self.failure = failure
-        self.stopping.set()
-
     def _directory_went_offline(self, directory: "LogDirectory") -> None:
-        """Tell the cluster, so that clients look for other replicas of what is lost here."""
+        """Report it to the controller, so that clients find other replicas of its partitions."""
         if not self._is_registering:
-            return  # It was offline from the start: registration leaves it out.
+            return  # A directory that is offline from the start is not registered.
         for partition in self.partitions:
-            if partition.waiters:
-                self.wake_ups.changed(partition)
-        controller = self.controller
-        self._report(
-            lambda image: take_directories_offline(
-                image, self.node_id, controller.broker_epoch, [directory.id], controller.defaults
-            ),
-            f"failure of {directory.path}",
+            partition.notify()
+        if not self.directories.online and not self.settings.is_single_node:
+            # Other brokers have the data; a node without a disk would only be elected in vain.
+            self._disk_failure = KafkaStorageError("all log directories have failed")
+            self.stopping.set()
+        report_offline = self.quorum_node.lifecycle.report_offline
+        self.tasks.start(
+            self.metadata.run(report_offline(directory.id)), f"failure of {directory.path}"
         )
 
     def _report_directories(self, assigned: Assignments) -> None:
-        self._report(
-            lambda image: assign_directories(image, self.node_id, assigned),
-            "assignment of log directories",
-        )
+        for request in directory_assignments(self.node_id, self.broker_epoch, assigned):
+            self._report(request, "assignment of log directories")
 
-    def _report(self, decide: Decide[None], name: str) -> None:
-        async def tell() -> None:
-            await report(self.controller.submit, decide, name, asyncio.sleep)
-
-        self.tasks.start(tell(), name)
-
-
-async def _nothing() -> None:
-    """For nodes that nothing has to end before."""
-
-
-def run(
-    settings: BrokerSettings,
-    on_ready: Callable[[Broker], None],
-    before_stop: Callable[[], Awaitable[None]] = _nothing,
-) -> int:
-    """Run a node until it is told to stop; returns the exit code of its process.
-
-    `before_stop` is for what needs the node up to its own end.
-    """
-    loop = _new_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        return loop.run_until_complete(_serve(settings, loop, on_ready, before_stop))
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-
-
-async def _serve(
-    settings: BrokerSettings,
-    loop: asyncio.AbstractEventLoop,
-    on_ready: Callable[[Broker], None],
-    before_stop: Callable[[], Awaitable[None]],
-) -> int:
-    broker = Broker(settings, loop)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, broker.stopping.set)
-    await broker.start()
-    # What lives now lives long: the collector need not look at it again and again.
-    gc.collect()
-    gc.freeze()
-    # A thread that compacts must not keep the loop from a client for Python's usual 5 ms.
-    sys.setswitchinterval(0.0005)
-    on_ready(broker)
-    await broker.stopping.wait()
-    _log.info("stopping")
-    await before_stop()
-    await broker.stop()
-    _log.info("stopped")
-    return 0 if broker.failure is None else 1
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-def _reachable_host() -> str:
-    """The name under which other machines find this one, where no listener says it."""
-    import socket
-
-    name = socket.getfqdn()
-    if not name.startswith("localhost"):
-        return name
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # No packet is sent: it only asks for the way out.
-        except OSError:
-            return name
-        return str(probe.getsockname()[0])
-
-
-def _known_directories(settings: BrokerSettings) -> Mapping[Uuid, int]:
-    """The log directories that this node had, which a new one must not stand in for unasked."""
-    if settings.headrace_format_new_directories:
-        return {}
-    from headrace.raft.known_directories import read_known_directories  # Seldom needed.
-
-    return read_known_directories(settings.metadata_directory)
-
-
-def _controller_endpoint(settings: BrokerSettings) -> Endpoint:
-    """Where this node's half of the quorum would be found; nobody needs to connect to it yet."""
-    for listener in settings.controller_listeners:
-        host = _reachable_host() if listener.is_every_interface else listener.host
-        return Endpoint(listener.name, host, listener.port, _PLAINTEXT)
-    return Endpoint(
-        settings.controller_listener_names[0], "localhost", _CONTROLLER_PORT, _PLAINTEXT
-    )
+    def _report(self, request: Message, name: str) -> None:
+        self.tasks.start(report(self.metadata.ask, request, name, asyncio.sleep), name)
 
 
 def _limits(settings: BrokerSettings) -> ServerLimits:
-    """Socket buffers are left to the kernel, which sizes them better, unless they are asked for.
+    """The limits of the server by the settings.
 
-    Nor is Kafka's backlog of 50 ours unless asked for: a thousand clients that come at once wait.
+    Buffer sizes and backlog apply only if they were set: the kernel sizes buffers better than
+    Kafka's defaults, and a backlog of 50 rejects most of a thousand clients that connect at once.
     """
     given = settings.given
     return ServerLimits(
@@ -477,24 +548,4 @@ def _limits(settings: BrokerSettings) -> ServerLimits:
         max_connections_per_ip=settings.max_connections_per_ip,
         max_connections_per_ip_overrides=settings.connections_per_ip,
         max_connection_creation_rate=settings.max_connection_creation_rate,
-    )
-
-
-def _defaults(settings: BrokerSettings) -> ClusterDefaults:
-    return ClusterDefaults(
-        num_partitions=settings.num_partitions,
-        default_replication_factor=settings.default_replication_factor,
-        min_insync_replicas=settings.min_insync_replicas,
-        unclean_leader_election_enable=settings.unclean_leader_election_enable,
-    )
-
-
-def _metadata_settings(settings: BrokerSettings) -> MetadataLogSettings:
-    return MetadataLogSettings(
-        segment_bytes=settings.metadata_log_segment_bytes,
-        segment_ms=settings.metadata_log_segment_ms,
-        retention_bytes=settings.metadata_max_retention_bytes,
-        retention_ms=settings.metadata_max_retention_ms,
-        record_bytes_between_snapshots=settings.metadata_log_max_record_bytes_between_snapshots,
-        snapshot_interval_ms=settings.metadata_log_max_snapshot_interval_ms,
     )

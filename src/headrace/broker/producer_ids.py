@@ -1,42 +1,89 @@
-"""The producer ids that this broker may give out, fetched from the controller in blocks."""
+"""The producer ids that this broker may assign, fetched from the controller in blocks."""
 
-from asyncio import Future, ensure_future
+import logging
+from asyncio import Future, ensure_future, shield
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headrace.controller.producer_ids import ProducerIdBlock, allocate_producer_ids
+from headrace.errors import CoordinatorLoadInProgress, KafkaError, StaleBrokerEpoch, error_for
+from headrace.protocol.schemas.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.metadata import ClusterMetadata
+
+_log = logging.getLogger(__name__)
+
+_FETCH_AT_LEFT = 0.1
+"""The share of a block that is left when the next one is fetched."""
 
 
 class ProducerIds:
-    """One block at a time; producers that find it empty wait together for the next."""
+    """The current block of ids, and the next one.
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-        self._next = self._end = 0
+    The next block is fetched in the background before the current one is used up, so that
+    producers wait for the first block only, or if the controller is slow.
+    """
+
+    def __init__(
+        self, controller: "ClusterMetadata", node_id: int, broker_epoch: Callable[[], int]
+    ) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._block = self._following = range(0)
+        self._fetch_at = 0
         self._coming: Future[None] | None = None
 
     async def allocate(self) -> int:
-        """An id that no producer has ever had."""
-        while self._next == self._end:
-            if self._coming is None:
-                self._coming = ensure_future(self._fetch())
-            await self._coming
-        producer_id = self._next
-        self._next += 1
+        """Return an id that was never assigned before."""
+        while not self._block:
+            if self._following:
+                self._block, self._following = self._following, range(0)
+                self._fetch_at = int(len(self._block) * _FETCH_AT_LEFT)
+            else:
+                await self._wait_for_block()
+        producer_id = self._block[0]
+        self._block = self._block[1:]
+        if len(self._block) <= self._fetch_at and not self._following:
+            self._begin_fetch()
         return producer_id
 
-    async def _fetch(self) -> None:
+    async def _wait_for_block(self) -> None:
         try:
-            block = await self._broker.controller.submit(
-                lambda image: allocate_producer_ids(
-                    image, self._broker.node_id, image.brokers[self._broker.node_id].epoch
-                )
-            )
-            self._take(block)
-        finally:
-            self._coming = None
+            # A client that is gone must not cancel the request of the others.
+            await shield(self._begin_fetch())
+        except KafkaError as error:
+            if error.retriable or isinstance(error, StaleBrokerEpoch):
+                raise CoordinatorLoadInProgress(
+                    f"no producer ids at the moment: {error}"
+                ) from error
+            raise
 
-    def _take(self, block: ProducerIdBlock) -> None:
-        self._next, self._end = block.first, block.first + block.size
+    def _begin_fetch(self) -> "Future[None]":
+        if self._coming is None:
+            self._coming = ensure_future(self._fetch())
+            self._coming.add_done_callback(self._fetched)
+        return self._coming
+
+    async def _fetch(self) -> None:
+        request = AllocateProducerIdsRequest(self._node_id, self._broker_epoch())
+        block: AllocateProducerIdsResponse = await self._controller.ask(request)
+        if block.error_code:
+            raise error_for(block.error_code)
+        start = block.producer_id_start
+        self._following = range(start, start + block.producer_id_len)
+
+    def _fetched(self, coming: "Future[None]") -> None:
+        self._coming = None
+        if coming.cancelled():
+            return
+        error = coming.exception()
+        if isinstance(error, KafkaError):
+            _log.warning("producer ids not allocated", extra={"error": str(error)})
+        elif error is not None:
+            _log.error(
+                "producer ids not allocated", extra={"broker": self._node_id}, exc_info=error
+            )

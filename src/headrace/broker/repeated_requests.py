@@ -1,9 +1,8 @@
-"""Requests that a client sends again and again, byte for byte: they are decoded once.
+"""Requests that a client repeats byte for byte: they are decoded once.
 
-A member of a group says the same with every heartbeat, only the correlation id is another. So a
-connection keeps its last such request as it was decoded, with the bytes that it was decoded from.
-The same bytes are the same request; what it is answered is decided anew each time, by the same
-handler as ever. So nothing that happens to the group can make what is kept wrong.
+The heartbeats of a group's member differ only in their correlation id. So a connection keeps its
+last heartbeat, decoded, with its bytes. Equal bytes are an equal request, which the handler answers
+as it would answer a decoded one. So a change of the group cannot make the kept request wrong.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,18 +22,20 @@ REPEATED = frozenset(
         int(ApiKey.STREAMS_GROUP_HEARTBEAT),
     }
 )
-"""The APIs whose requests come again; their handlers change nothing in a request."""
+"""The APIs whose requests are repeated; their handlers do not change a request."""
 
 KEPT_BYTES_MAX = 1024
-"""What is larger is not kept: the broker may have many connections."""
+"""Larger requests are not kept: the broker may have many connections."""
 
 
-class Repeated(msgspec.Struct):
-    """A request, decoded, and its frame but for the correlation id."""
+class Decoded(msgspec.Struct):
+    """A decoded request; one that may be repeated has the bytes of its frame as well."""
 
-    opening: int  # API key and version in one.
-    rest: bytes  # What follows the correlation id.
     entry: "Entry"
     handler: "Handler"
     request: Any
     call: "Call"
+    opening: int = 0
+    """API key and version in one."""
+    rest: bytes = b""
+    """The bytes after the correlation id."""

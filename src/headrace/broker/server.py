@@ -1,8 +1,7 @@
-"""The data port: listening sockets, the connections that they gave, and their limits."""
+"""The data port: listening sockets, their connections, and the limits of both."""
 
 import errno
 import logging
-import os
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -13,12 +12,12 @@ import msgspec
 from headrace.broker.connection import Connection
 from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
-from headrace.errors import HeadraceError
+from headrace.runtime.addresses import bound_socket
 
 if TYPE_CHECKING:
     import asyncio
 
-    from headrace.broker.produce_rounds import ProduceRound
+    from headrace.broker.produce.rounds import ProduceRound
 
 _log = logging.getLogger(__name__)
 
@@ -29,16 +28,8 @@ _ACCEPT_PAUSE_S = 0.2
 _INT_MAX = (1 << 31) - 1
 
 
-class CannotListen(HeadraceError):
-    """An address is taken or not ours; `config_name` is the property that asks for it."""
-
-    def __init__(self, host: str, port: int, reason: str, config_name: str = "listeners") -> None:
-        super().__init__(f"{config_name}: cannot listen on {host}:{port}, {reason}")
-        self.config_name = config_name
-
-
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node grants its clients, under Kafka's property names."""
+    """The limits of one node's connections, under Kafka's property names."""
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = -1
@@ -51,48 +42,47 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_connection_creation_rate: int = _INT_MAX
 
     def connections_of(self, host: str) -> int:
-        """How many connections one address may hold."""
+        """Return the maximum number of connections of one address."""
         return self.max_connections_per_ip_overrides.get(host, self.max_connections_per_ip)
 
 
-class Pace:
-    """How many connections were taken in this second."""
+class CreationRate:
+    """The number of connections that were accepted in this second."""
 
-    __slots__ = ("_second", "taken")
+    __slots__ = ("_second", "accepted")
 
     def __init__(self) -> None:
         self._second = 0
-        self.taken = 0
+        self.accepted = 0
 
     def wait_s(self, now_s: float, rate: int) -> float:
-        """How long the next connection has to wait; 0 means that it may come."""
+        """Return the seconds until the next connection may be accepted; 0 means now."""
         second = int(now_s)
         if second != self._second:
-            self._second, self.taken = second, 0
-        return 0.0 if self.taken < rate else second + 1 - now_s
+            self._second, self.accepted = second, 0
+        return 0.0 if self.accepted < rate else second + 1 - now_s
 
 
 class Server:
-    """Accepts clients and keeps count of them; what they ask is `dispatch`'s business."""
+    """Accepts and counts connections; `dispatch` serves their requests."""
 
     def __init__(
         self,
         loop: "asyncio.AbstractEventLoop",
         limits: ServerLimits,
-        dispatch: Callable[[Connection, Frames, int, int], None],
         buffers: FrameBuffers,
         round_: "ProduceRound",
     ) -> None:
         self._loop = loop
         self._limits = limits
-        self._dispatch = dispatch
+        self._dispatch: Callable[[Connection, Frames, int, int], None]
         self._buffers = buffers
-        self._gather = round_.take
+        self._take = round_.take
         self._ready = ReadySockets(loop, round_)
         self._sockets: dict[str, socket.socket] = {}
         self._per_host: Counter[str] = Counter()
         self._held: set[str] = set()
-        self._pace = Pace()
+        self._creation_rate = CreationRate()
         self._sweep: asyncio.TimerHandle | None = None
         self.on_disconnect: Callable[[Connection], None] | None = None
         self.connections: set[Connection] = set()
@@ -105,33 +95,26 @@ class Server:
 
     @limits.setter
     def limits(self, limits: ServerLimits) -> None:
-        """Limits count for connections to come; those there are may stay."""
+        """Apply new limits to new connections; existing connections stay."""
         self._limits = limits
         self._accept_again()
 
     def bind(self, listener: str, host: str, port: int) -> tuple[str, int]:
-        """Claim an address without serving it yet; port 0 takes any that is free."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, port))
-        except OSError as error:
-            sock.close()
-            raise CannotListen(host, port, failure_text(error)) from error
-        sock.setblocking(False)
+        """Bind an address without serving it yet; port 0 takes any that is free."""
+        sock, bound_port = bound_socket(host, port)
         self._sockets[listener] = sock
-        bound = sock.getsockname()
-        return bound[0], bound[1]
+        return str(sock.getsockname()[0]), bound_port
 
-    def start(self) -> None:
+    def start(self, dispatch: Callable[[Connection, Frames, int, int], None]) -> None:
+        """Accept clients, and have each of their requests served by `dispatch`."""
+        self._dispatch = dispatch
         for listener, sock in self._sockets.items():
             sock.listen(self._limits.socket_listen_backlog_size)
             self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
         self._plan_sweep()
 
     def stop(self) -> None:
-        """Take no more clients and let go of those there are."""
+        """Accept no more connections and close the existing ones."""
         if self._sweep is not None:
             self._sweep.cancel()
         for sock in self._sockets.values():
@@ -153,28 +136,32 @@ class Server:
             except OSError as error:
                 self._pause_accepting(listener, sock, error)
                 return
-            self._pace.taken += 1
+            self._creation_rate.accepted += 1
             self._admit(listener, client, (str(address[0]), int(address[1])))
 
     def _has_room(self, listener: str, sock: socket.socket) -> bool:
-        """Whether one more may come now; those who may not wait in the kernel's queue."""
+        """Return whether a connection may be accepted now; others wait in the kernel's queue."""
         if len(self.connections) >= self._limits.max_connections:
-            _log.warning("clients wait for others to go: max.connections is reached")
-            self._hold(listener, sock)  # Until one is forgotten.
+            _log.warning(
+                "max.connections reached, accepting no connections", extra={"listener": listener}
+            )
+            self._hold(listener, sock)  # Until a connection is closed.
             return False
-        wait_s = self._pace.wait_s(self._loop.time(), self._limits.max_connection_creation_rate)
+        wait_s = self._creation_rate.wait_s(
+            self._loop.time(), self._limits.max_connection_creation_rate
+        )
         if wait_s:
             self._hold(listener, sock)
             self._loop.call_later(wait_s, self._accept_again)
         return not wait_s
 
     def _pause_accepting(self, listener: str, sock: socket.socket, error: OSError) -> None:
-        """Without descriptors accept() fails at once and for ever; spinning on it helps nobody."""
+        """Pause when descriptors run out: accept() would fail at once, and spin."""
         if error.errno not in _OUT_OF_DESCRIPTORS:
             raise error
         _log.warning(
-            "cannot accept a client (%s): raise this process's limit of open files",
-            error.strerror,
+            "out of file descriptors, accepting no connections",
+            extra={"listener": listener, "error": error.strerror},
         )
         self._hold(listener, sock)
         self._loop.call_later(_ACCEPT_PAUSE_S, self._accept_again)
@@ -193,7 +180,7 @@ class Server:
         limits = self._limits
         host = peer[0]
         if self._per_host[host] >= limits.connections_of(host):
-            _log.warning("refused a connection of %s: max.connections.per.ip is reached", host)
+            _log.warning("max.connections.per.ip reached, connection refused", extra={"host": host})
             self.refused += 1
             client.close()
             return
@@ -213,7 +200,7 @@ class Server:
             loop=self._loop,
             ready=self._ready,
             buffers=self._buffers,
-            gather=self._gather,
+            take=self._take,
             dispatch=self._dispatch,
             on_close=self._forget,
         )
@@ -238,15 +225,15 @@ class Server:
 
     def _close_idle(self) -> None:
         for connection in swept(self.connections):
-            _log.info("closed the idle connection of %s", connection.peer)
+            _log.info("idle connection closed", extra={"connection": connection.peer})
             connection.close()
         self._plan_sweep()
 
 
 def swept(connections: Iterable[Connection]) -> list[Connection]:
-    """The connections that have completed no request for so many sweeps, with none under way.
+    """Return the connections without a completed request in several sweeps and none under way.
 
-    A frame that trickles in is no activity: who sends a byte a minute is idle.
+    An incomplete frame is no activity: a client that sends a byte a minute is idle.
     """
     idle = []
     for connection in connections:
@@ -258,10 +245,3 @@ def swept(connections: Iterable[Connection]) -> list[Connection]:
         if connection.idle_sweeps >= _SWEEPS_UNTIL_IDLE:
             idle.append(connection)
     return idle
-
-
-def failure_text(error: OSError) -> str:
-    """What the system says, in lower-case words that fit into a sentence."""
-    # asyncio writes an essay into strerror that names the address again.
-    text = os.strerror(error.errno) if error.errno else str(error)
-    return text[:1].lower() + text[1:]

@@ -1,11 +1,12 @@
-"""The transaction coordinator's shell: writes steps, then markers, then the end.
+"""The shell of the transaction coordinator: writes steps, then markers, then the end.
 
-A step counts when its record is committed. An end is decided by a first record (prepare), carried
-into every partition by markers, and closed by a second record (complete). Whatever happens in
-between, the first record is found when the partition is loaded again, and the rest is done then.
+A step counts when its record is committed. A first record (prepare) decides the end, markers carry
+it into every partition, and a second record (complete) closes it. After a failure in between, the
+next load of the partition finds the first record and finishes the transaction.
 
-On a node that leads all the partitions this is one go without a task: an EndTxn is answered when
-everything is written, and the next transaction never finds the last one still being ended.
+EndTxn may be answered once the first record is committed. It waits a little for the rest, because
+the next transaction would meet CONCURRENT_TRANSACTIONS. A node that leads all the partitions, and
+has no followers, needs no task for this.
 """
 
 import asyncio
@@ -14,8 +15,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Set
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.broker.coordinators import Coordinator, Shard
-from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from headrace.broker.coordinators import Coordinator, CoordinatorResources, Shard
+from headrace.broker.markers import Ending, MarkerWriter, Missing
+from headrace.broker.topics.internal_topics import TRANSACTION_STATE
+from headrace.broker.verification import RemoteVerification
 from headrace.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,
@@ -23,14 +26,15 @@ from headrace.errors import (
     InvalidTransactionTimeout,
     InvalidTxnState,
     KafkaError,
+    NotCoordinator,
     ProducerFenced,
-    TransactionCoordinatorFenced,
-    UnknownTopicOrPartition,
+    TransactionAbortable,
 )
 from headrace.metadata.features import TRANSACTION_VERSION
+from headrace.metadata.image import NO_LEADER
 from headrace.runtime.eager import finish_now
-from headrace.storage.appending import append_as_leader
-from headrace.storage.producer_state import Origin
+from headrace.storage.producer_state import EPOCH_BUMP_FROM
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import (
     NeedsProducerId,
     ProducerIdAndEpoch,
@@ -42,21 +46,30 @@ from headrace.transactions.coordinator import (
     must_fence,
     verify,
 )
-from headrace.transactions.markers import marker_batch
 from headrace.transactions.shard import TransactionShard
 from headrace.transactions.states import State
-from headrace.transactions.transaction import EPOCH_BUMP_FROM, TopicPartition, Transaction
+from headrace.transactions.transaction import Transaction
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.configs.topic_configs import TopicConfigs
+    from headrace.broker.metadata import ClusterMetadata
+    from headrace.broker.producer_ids import ProducerIds
+    from headrace.coordination.metrics import CoordinatorMetrics
+    from headrace.groups.shard import GroupShard
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_END_WAITS_S = 0.1
+"""The time that EndTxn waits for markers on other nodes."""
+_RETRY_MS, _RETRY_MS_MAX = 50, 1000
+_ADD_RETRY_S, _ADD_RETRY_S_MAX = 0.02, 0.1
+"""Kafka's add.partitions.to.txn.retry.backoff.ms and its maximum."""
+
 
 class Verification(Enum):
-    """What becomes of a partition that is not part of the transaction; newer clients know more."""
+    """The treatment of a partition outside of the transaction, by the version of the client."""
 
     PLAIN = "INVALID_TXN_STATE"
     ABORTABLE = "TRANSACTION_ABORTABLE"
@@ -66,24 +79,40 @@ class Verification(Enum):
 class TransactionCoordinator:
     """All transactional ids whose coordinator is this node."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        node: CoordinatorResources,
+        groups: "Coordinator[GroupShard]",
+        producer_ids: "ProducerIds",
+        controller: "ClusterMetadata",
+        configs: "TopicConfigs",
+        metrics: "CoordinatorMetrics",
+    ) -> None:
+        self._node_id = node.node_id
+        self._clock = node.clock
+        self._markers = MarkerWriter(node, groups, lambda: controller.image)
+        self._verification = RemoteVerification(node.channels("verification"), node.tasks)
+        self._producer_ids = producer_ids
+        self._controller = controller
+        self._configs = configs
+        self._metrics = metrics
+        self._tasks = node.tasks
         self.coordinator: Coordinator[TransactionShard] = Coordinator(
-            broker, TRANSACTION_STATE, lambda _: TransactionShard(self)
+            node, TRANSACTION_STATE, lambda _: TransactionShard(self)
         )
 
-    # --- what requests ask for ----------------------------------------------------------------
+    # --- operations of requests ----------------------------------------------------------------
 
     async def claim(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None
     ) -> ProducerIdAndEpoch:
-        """Give an id to a producer, and lock out the one that had it.
+        """Assign a producer id, and fence the producer that had it.
 
-        Kafka tells the new producer to come again while it aborts what the old one left open;
-        here that is done by the time it could ask.
+        Kafka makes the new producer retry while it aborts the open transaction of the old one.
+        Here the abort is finished first, unless its markers need more than a short time.
         """
         self._check_timeout(timeout_ms)
-        shard = self._shard_of(transactional_id)
+        shard = self.shard_of(transactional_id)
         open_ = shard.state.by_id.get(transactional_id)
         if open_ is not None and must_fence(open_, expected):
             await self._fence(shard, open_)
@@ -93,7 +122,7 @@ class TransactionCoordinator:
                 transactional_id,
                 timeout_ms,
                 expected,
-                self._broker.clock.now_ms(),
+                self._clock.now_ms(),
                 new_producer_id,
             )
         )
@@ -108,22 +137,26 @@ class TransactionCoordinator:
         client_version: int,
     ) -> None:
         """Make partitions part of the open transaction, or begin one with them."""
-        shard = self._shard_of(transactional_id)
+        shard = self.shard_of(transactional_id)
         current = shard.state.by_id.get(transactional_id)
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         step = add_partitions(current, producer, partitions, now_ms, client_version)
         if step is not None:
             await self._write(shard, step)
+        else:
+            await shard.settled()
 
-    def verify(
+    async def verify(
         self,
         transactional_id: str,
         producer: ProducerIdAndEpoch,
         partitions: Iterable[TopicPartition],
     ) -> dict[TopicPartition, KafkaError]:
-        """Which of the partitions are not part of the open transaction."""
-        shard = self._shard_of(transactional_id)
-        return verify(shard.state.by_id.get(transactional_id), producer, partitions)
+        """Return an error for each partition that is not part of the open transaction."""
+        shard = self.shard_of(transactional_id)
+        missing = verify(shard.state.by_id.get(transactional_id), producer, partitions)
+        await shard.settled()
+        return missing
 
     async def admit(
         self,
@@ -132,26 +165,64 @@ class TransactionCoordinator:
         partitions: Set[TopicPartition],
         verification: Verification,
     ) -> dict[TopicPartition, KafkaError]:
-        """May a transaction begin in these partitions? What speaks against it, for each.
+        """Return the partitions in which a transaction may not begin, each with the reason.
 
-        Asked before the first append to a partition, so that no transaction begins there that no
-        coordinator would ever end.
+        The check comes before the first append to a partition, so that every transaction in it has
+        a coordinator that ends it. A producer whose last transaction is being ended waits a little:
+        EndTxn was answered before all markers were written.
         """
+        refused = await self._admit(transactional_id, producer, partitions, verification)
+        if refused and verification is Verification.ADD:
+            loop = asyncio.get_running_loop()
+            give_up_s = loop.time() + _ADD_RETRY_S_MAX
+            while _are_busy(refused) and loop.time() < give_up_s:
+                await asyncio.sleep(_ADD_RETRY_S)
+                refused = await self._admit(transactional_id, producer, partitions, verification)
+        return refused
+
+    async def _admit(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Set[TopicPartition],
+        verification: Verification,
+    ) -> dict[TopicPartition, KafkaError]:
+        adds = verification is Verification.ADD
+        if not adds and not self._configs.settings.transaction_partition_verification_enable:
+            return {}
         try:
-            if verification is Verification.ADD:
+            if adds:
                 await self.add(transactional_id, producer, partitions, EPOCH_BUMP_FROM)
                 return {}
-            if not self._broker.settings.transaction_partition_verification_enable:
-                return {}
-            missing = self.verify(transactional_id, producer, partitions)
-            self._broker.metrics.coordinators.verification_failures += len(missing)
-        except ProducerFenced as error:
-            return dict.fromkeys(partitions, InvalidProducerEpoch(str(error)))
+            refused = await self.verify(transactional_id, producer, partitions)
+        except NotCoordinator as error:
+            refused = await self._refused_elsewhere(
+                transactional_id, producer, partitions, error, adds=adds
+            )
         except KafkaError as error:
-            return dict.fromkeys(partitions, error)
-        if verification is Verification.PLAIN:
-            return {partition: InvalidTxnState(str(error)) for partition, error in missing.items()}
-        return missing
+            return _for_leader(dict.fromkeys(partitions, error), verification)
+        self._metrics.verification_failures += len(refused)
+        return _for_leader(refused, verification)
+
+    async def _refused_elsewhere(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Set[TopicPartition],
+        error: NotCoordinator,
+        *,
+        adds: bool,
+    ) -> dict[TopicPartition, KafkaError]:
+        """Ask the coordinator on another broker; raise `error` if there is no other."""
+        try:
+            coordinator = self.coordinator.leader_of(transactional_id)
+            if coordinator in (self._node_id, NO_LEADER):
+                raise error
+            return await self._verification.refused(
+                coordinator, transactional_id, producer, partitions, verify_only=not adds
+            )
+        except KafkaError as failure:
+            return dict.fromkeys(partitions, failure)
 
     async def end(
         self,
@@ -161,61 +232,58 @@ class TransactionCoordinator:
         *,
         is_commit: bool,
     ) -> ProducerIdAndEpoch:
-        """Commit or abort; returns the producer that may begin the next transaction."""
-        shard = self._shard_of(transactional_id)
+        """Commit or abort; return the producer that may begin the next transaction."""
+        shard = self.shard_of(transactional_id)
         step = await self._decide(
             lambda new_producer_id: end(
                 shard.state.by_id.get(transactional_id),
                 producer,
-                self._broker.clock.now_ms(),
+                self._clock.now_ms(),
                 is_commit=is_commit,
                 client_version=client_version,
                 new_producer_id=new_producer_id,
             )
         )
         if step is not None:
-            await self._write(shard, step)
+            await self._prepare(shard, step)
             await self._carry_through(shard, step)
+        else:
+            await shard.settled()
         return _next_owner(shard.state.by_id[transactional_id])
 
     def find(self, transactional_id: str) -> Transaction | None:
-        return self._shard_of(transactional_id).state.by_id.get(transactional_id)
+        return self.shard_of(transactional_id).state.by_id.get(transactional_id)
+
+    def shard_of(self, transactional_id: str) -> Shard[TransactionShard]:
+        if not transactional_id:
+            raise InvalidRequest("the transactional id is empty")
+        return self.coordinator.shard_for(transactional_id)
 
     def __iter__(self) -> Iterator[Transaction]:
         for shard in self.coordinator.shards.values():
             yield from shard.state.by_id.values()
 
-    def write_marker(
-        self,
-        partition: TopicPartition,
-        producer: ProducerIdAndEpoch,
-        coordinator_epoch: int,
-        transaction_version: int,
-        *,
-        is_commit: bool,
-    ) -> None:
-        """End a transaction in one partition that this node leads."""
-        now_ms = self._broker.clock.now_ms()
-        marker = marker_batch(*producer, coordinator_epoch, now_ms, is_commit=is_commit)
-        self._append_marker(partition, marker, producer, transaction_version, is_commit=is_commit)
+    async def write_marker(self, ending: Ending, partition: TopicPartition) -> None:
+        """End a transaction in one partition that this node leads; waits for the commit."""
+        await self._markers.write_here(ending, partition)
 
-    # --- what the shards ask for (transactions.shard.Doors) -------------------------------------
+    # --- services of the shards (transactions.shard.Services) ------------------------------------
 
     @property
     def timeouts_interval_ms(self) -> int:
-        return self._broker.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        return self._configs.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
 
     @property
     def expiry_interval_ms(self) -> int:
-        return self._broker.settings.transaction_remove_expired_transaction_cleanup_interval_ms
+        return self._configs.settings.transaction_remove_expired_transaction_cleanup_interval_ms
 
     @property
     def expiration_ms(self) -> int:
-        return self._broker.settings.transactional_id_expiration_ms
+        return self._configs.settings.transactional_id_expiration_ms
 
     @property
     def transaction_version(self) -> int:
-        return self._broker.image.features.get(TRANSACTION_VERSION, 0)
+        return self._controller.image.features.get(TRANSACTION_VERSION, 0)
 
     def finish(self, transactional_id: str) -> None:
         self._run(self._finish(transactional_id), f"end of {transactional_id}'s transaction")
@@ -223,15 +291,10 @@ class TransactionCoordinator:
     def abort(self, transactional_id: str) -> None:
         self._run(self._time_out(transactional_id), f"abort of {transactional_id}'s transaction")
 
-    # --- how -------------------------------------------------------------------------------------
-
-    def _shard_of(self, transactional_id: str) -> Shard[TransactionShard]:
-        if not transactional_id:
-            raise InvalidRequest("the transactional id is empty")
-        return self.coordinator.shard_for(transactional_id)
+    # --- steps ---------------------------------------------------------------------------------
 
     def _check_timeout(self, timeout_ms: int) -> None:
-        timeout_max_ms = self._broker.settings.transaction_max_timeout_ms
+        timeout_max_ms = self._configs.settings.transaction_max_timeout_ms
         if not 0 < timeout_ms <= timeout_max_ms:
             raise InvalidTransactionTimeout(
                 f"a transaction may last from 1 to {timeout_max_ms} ms "
@@ -239,14 +302,14 @@ class TransactionCoordinator:
             )
 
     async def _decide(self, decision: Callable[[int | None], T]) -> T:
-        """Decide, and decide again with a new producer id where one is to be given out."""
+        """Decide, and decide again with a new producer id if the decision needs one."""
         try:
             return decision(None)
         except NeedsProducerId:
-            return decision(await self._broker.producer_ids.allocate())
+            return decision(await self._producer_ids.allocate())
 
     async def _write(self, shard: Shard[TransactionShard], step: Transaction) -> None:
-        written = shard.carry_out(shard.state.step(step))
+        written = shard.apply(shard.state.step(step))
         if asyncio.iscoroutine(written):
             await written
 
@@ -255,128 +318,187 @@ class TransactionCoordinator:
         step = await self._decide(
             lambda new_producer_id: fence(
                 _still_open(shard.state.by_id.get(transactional_id)),
-                self._broker.clock.now_ms(),
+                self._clock.now_ms(),
                 self.transaction_version,
                 new_producer_id,
             )
         )
-        await self._write(shard, step)
+        await self._prepare(shard, step)
         await self._carry_through(shard, step)
 
-    async def _carry_through(self, shard: Shard[TransactionShard], prepared: Transaction) -> None:
-        """Write the markers and close the transaction, or see to it that it is tried again."""
-        try:
-            is_done = self._write_markers(shard, prepared)
-        except Exception:
-            shard.carry_out(shard.state.finish_later(prepared))
-            raise
-        if is_done:
-            await self._write(shard, complete(prepared, self._broker.clock.now_ms()))
-        else:
-            shard.carry_out(shard.state.finish_later(prepared))
+    async def _prepare(self, shard: Shard[TransactionShard], step: Transaction) -> None:
+        """Write the decision to end a transaction; it is carried through if it gets committed.
 
-    def _write_markers(self, shard: Shard[TransactionShard], prepared: Transaction) -> bool:
-        """Whether every partition has its marker. Those that are gone need none.
-
-        A partition that has seen a newer epoch of the producer or the coordinator needs none
-        either: by hand or by an election the transaction has been ended there already.
+        The replicas may be too slow for the request that made the decision.
         """
-        producer = ProducerIdAndEpoch(prepared.producer_id, prepared.producer_epoch)
-        is_commit = prepared.state is State.PREPARE_COMMIT
-        version = prepared.client_version
-        now_ms = self._broker.clock.now_ms()
-        epoch = shard.partition.leader_epoch
-        marker = marker_batch(*producer, epoch, now_ms, is_commit=is_commit)
-        is_done = True
-        for partition in prepared.partitions:
-            try:
-                self._append_marker(
-                    partition, bytearray(marker), producer, version, is_commit=is_commit
-                )
-            except UnknownTopicOrPartition:
-                continue
-            except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
-                log.warning(
-                    "somebody newer has ended %s's transaction in %s-%d: %s",
-                    prepared.transactional_id,
-                    *partition,
-                    error,
-                )
-            except KafkaError as error:
-                is_done = False
-                log.warning(
-                    "the end of %s's transaction cannot be written to %s-%d yet: %s",
-                    prepared.transactional_id,
-                    *partition,
-                    error,
-                )
-        return is_done
+        try:
+            await self._write(shard, step)
+        except KafkaError:
+            if shard.is_live and shard.state.by_id.get(step.transactional_id) is step:
+                self._retry(shard, step)
+            raise
 
-    def _append_marker(
-        self,
-        partition: TopicPartition,
-        marker: bytearray,
-        producer: ProducerIdAndEpoch,
-        transaction_version: int,
-        *,
-        is_commit: bool,
-    ) -> None:
-        broker = self._broker
-        found = broker.partitions.find(*partition)
-        found_log = found.online_log()
-        append_as_leader(
-            found_log,
-            memoryview(marker),
-            found.leader_epoch,
-            broker.clock.now_ms(),
-            Origin.COORDINATOR,
-            transaction_version,
+    async def _carry_through(self, shard: Shard[TransactionShard], prepared: Transaction) -> None:
+        """Write the markers and close the transaction, or schedule a retry.
+
+        Markers that wait for other nodes are awaited for a short time; the rest is done later.
+        """
+        transactional_id = prepared.transactional_id
+        if transactional_id in shard.state.ending:
+            return
+        ending = Ending(
+            ProducerIdAndEpoch(prepared.producer_id, prepared.producer_epoch),
+            prepared.state is State.PREPARE_COMMIT,
+            shard.leader_epoch,
+            prepared.client_version,
         )
-        found_log.advance_high_watermark(found_log.log_end_offset)
-        if found.waiters:
-            broker.wake_ups.changed(found)
-        if partition[0] == CONSUMER_OFFSETS:
-            broker.groups.transaction_ended(found, *producer, committed=is_commit)
+        try:
+            missing = self._markers.write(ending, prepared.partitions)
+        except Exception:
+            self._retry(shard, prepared)
+            raise
+        if isinstance(missing, dict):
+            self._conclude(shard, prepared, missing)
+            return
+        shard.state.ending.add(transactional_id)
+        work = self._conclude_later(shard, prepared, missing)
+        task = self._tasks.start(work, f"end of {transactional_id}'s transaction")
+        await asyncio.wait([task], timeout=_END_WAITS_S)
+
+    async def _conclude_later(
+        self,
+        shard: Shard[TransactionShard],
+        prepared: Transaction,
+        writing: Coroutine[Any, Any, Missing],
+    ) -> None:
+        transactional_id = prepared.transactional_id
+        try:
+            missing = await writing
+        except Exception:
+            self._retry(shard, prepared)
+            raise
+        finally:
+            shard.state.ending.discard(transactional_id)
+        self._conclude(shard, prepared, missing)
+
+    def _conclude(
+        self, shard: Shard[TransactionShard], prepared: Transaction, missing: Missing
+    ) -> None:
+        """Close a transaction whose markers are all committed, or schedule a retry."""
+        transactional_id = prepared.transactional_id
+        if not shard.is_live or shard.state.by_id.get(transactional_id) is not prepared:
+            return
+        if missing:
+            if transactional_id not in shard.state.retries:
+                _log.warning(
+                    "transaction markers not written, retrying",
+                    extra=_missing_fields(prepared, missing),
+                )
+            self._retry(shard, prepared)
+            return
+        shard.state.retries.pop(transactional_id, None)
+        try:
+            shard.post(shard.state.step(complete(prepared, self._clock.now_ms())))
+        except KafkaError as error:
+            _log.warning(
+                "end of a transaction not written, retrying",
+                extra={"transactional_id": transactional_id, "error": str(error)},
+            )
+            self._retry(shard, prepared)
+
+    def _retry(self, shard: Shard[TransactionShard], prepared: Transaction) -> None:
+        if not shard.is_live:
+            return
+        retries = shard.state.retries
+        count = retries.get(prepared.transactional_id, 0)
+        retries[prepared.transactional_id] = count + 1
+        delay_ms = min(_RETRY_MS << min(count, 10), _RETRY_MS_MAX)
+        shard.post(shard.state.finish_later(prepared, delay_ms))
 
     async def _finish(self, transactional_id: str) -> None:
-        shard = self._shard_of(transactional_id)
+        shard = self.shard_of(transactional_id)
         found = shard.state.by_id.get(transactional_id)
-        if found is not None and found.state.is_prepared:
+        if found is None or not found.state.is_prepared:
+            return
+        try:
+            await shard.settled()  # A failover may take back a decision that was loaded.
+        except KafkaError:
+            self._retry(shard, found)
+            return
+        if shard.state.by_id.get(transactional_id) is found:
             await self._carry_through(shard, found)
 
     async def _time_out(self, transactional_id: str) -> None:
-        shard = self._shard_of(transactional_id)
+        shard = self.shard_of(transactional_id)
         found = shard.state.by_id.get(transactional_id)
-        if found is not None and found.is_timed_out(self._broker.clock.now_ms()):
-            log.info(
-                "aborting the transaction of %s: it was open for more than %d ms",
-                transactional_id,
-                found.timeout_ms,
+        if found is not None and found.is_timed_out(self._clock.now_ms()):
+            _log.info(
+                "transaction timed out, aborting",
+                extra={"transactional_id": transactional_id, "timeout_ms": found.timeout_ms},
             )
             await self._fence(shard, found)
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Do what nobody waits for; a failure must not keep the shard from its other timers."""
+        """Run a step without a client; its failure must not stop the other timers of the shard."""
         try:
             rest = finish_now(work)
         except KafkaError as error:
-            log.warning("%s: %s", name, error)
+            _log.warning("transaction step postponed", extra={"step": name, "error": str(error)})
         except Exception:
-            log.exception("%s failed", name)
+            _log.exception("transaction step failed", extra={"step": name})
         else:
             if rest is not None:
-                self._broker.tasks.start(rest, name)
+                self._tasks.start(_postponed_if_refused(rest, name), name)
+
+
+async def _postponed_if_refused(work: Coroutine[Any, Any, None], name: str) -> None:
+    try:
+        await work
+    except KafkaError as error:
+        _log.warning("transaction step postponed", extra={"step": name, "error": str(error)})
+
+
+def _missing_fields(prepared: Transaction, missing: Missing) -> dict[str, object]:
+    (topic, index), error = next(iter(missing.items()))
+    return {
+        "transactional_id": prepared.transactional_id,
+        "partitions": len(missing),
+        "topic": topic,
+        "partition": index,
+        "error": str(error),
+    }
+
+
+def _for_leader(
+    refused: dict[TopicPartition, KafkaError], verification: Verification
+) -> dict[TopicPartition, KafkaError]:
+    """Return the errors of a coordinator as the leaders of partitions use them."""
+    return {place: _known_to_leader(error, verification) for place, error in refused.items()}
+
+
+def _known_to_leader(error: KafkaError, verification: Verification) -> KafkaError:
+    match error:
+        case ProducerFenced():
+            return InvalidProducerEpoch(str(error))
+        case TransactionAbortable() if verification is Verification.PLAIN:
+            return InvalidTxnState(str(error))
+        case _:
+            return error
 
 
 def _next_owner(transaction: Transaction) -> ProducerIdAndEpoch:
-    """Who goes on: the markers may still be under way when the client is told."""
+    """The producer of the next transaction, which may begin before all markers are written."""
     if transaction.state.is_prepared and transaction.next_producer_id >= 0:
         return ProducerIdAndEpoch(transaction.next_producer_id, 0)
     return ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
 
 
 def _still_open(transaction: Transaction | None) -> Transaction:
-    """While a producer id was fetched the transaction may have ended by itself."""
+    """Raise if the transaction ended while a producer id was fetched."""
     if transaction is None or transaction.state is not State.ONGOING:
         raise ConcurrentTransactions("the transaction is being ended; try again")
     return transaction
+
+
+def _are_busy(refused: dict[TopicPartition, KafkaError]) -> bool:
+    return all(isinstance(error, ConcurrentTransactions) for error in refused.values())

@@ -1,9 +1,9 @@
-"""A topic into files: records in, complete files out, each record in exactly one of them.
+"""Captures a topic into files, with each record in exactly one complete file.
 
-A file gets its name when it is complete and on the disk; only then is the group's offset committed.
-So after any crash the names of the files tell where to go on, and what was half written is removed
-and read again. Offsets mean this only within one topic, so its id is kept beside the files: one
-that was deleted and made again is refused. So is a log that ends before what was captured of it.
+A file gets its name when it is complete and on disk; only then the group's offset is committed.
+After a crash the file names determine the next offset, and incomplete files are removed and their
+records read again. Offsets are valid for one topic only, so the topic id is kept next to the files.
+A recreated topic is rejected, and so is a log that ends before the captured offset.
 """
 
 import time
@@ -15,7 +15,6 @@ from pathlib import Path
 from confluent_kafka import Message
 
 from headrace.capture import places
-from headrace.capture.errors import CaptureError, LogCutBack, TopicMadeAgain
 from headrace.capture.files import CaptureFile, size_of
 from headrace.capture.reading import PartitionReader
 from headrace.capture.windows import Limits, Window, fitting, resume_at
@@ -24,14 +23,41 @@ from headrace.protocol.uuids import ZERO, to_text
 from headrace.runtime.files import DirectoryInUse, OpenFile, lock, replace_file
 
 NEW_PARTITIONS_S = 30.0
-"""How often the topic is looked at for partitions that were added."""
+"""Interval of checks for added partitions."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
+
+
+class CaptureError(HeadraceError):
+    """The capture failed; no incomplete file is left behind."""
+
+
+class TopicRecreated(CaptureError):
+    """The files belong to a deleted topic; the topic of the same name has other records."""
+
+    def __init__(self, topic: str, folder: str) -> None:
+        super().__init__(
+            f"topic {topic!r} was recreated after the first capture into {folder}, so its offsets "
+            "belong to other records. Choose another directory with --to, or move this one away, "
+            "to capture the new topic from its beginning"
+        )
+
+
+class LogTruncated(CaptureError):
+    """The log ends before the captured offset; new records reuse captured offsets."""
+
+    def __init__(self, topic: str, partition: int, captured: int, end: int, folder: str) -> None:
+        super().__init__(
+            f"{topic}-{partition} was captured up to offset {captured - 1} but ends at {end}: "
+            "the log was truncated, by a restored backup or an unclean election, and its offsets "
+            "belong to other records. Choose another --group, and another directory with --to or "
+            f"move {folder} away, to capture the topic from its beginning"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A file that was completed."""
+    """A completed file."""
 
     path: Path
     partition: int
@@ -41,7 +67,7 @@ class Captured:
 
 @dataclass(slots=True)
 class PartitionCapture:
-    """One partition: what comes next, and the file that is open for it."""
+    """A partition with its next offset and its open file."""
 
     number: int
     next_offset: int | None
@@ -53,13 +79,13 @@ class PartitionCapture:
 
 @dataclass(slots=True)
 class Capture:
-    """Writes one topic below a directory, as the only one that does."""
+    """Writes one topic below a directory, which it locks."""
 
     reader: PartitionReader
     directory: Path
     suffix: str
     limits: Limits
-    tell: Tell
+    report: Report
     done: Callable[[Captured], None]
     writes_empty: bool = False
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -70,8 +96,8 @@ class Capture:
     _is_cut_off: bool = False
 
     def run(self, *, once: bool, is_stopped: Callable[[], bool]) -> None:
-        """Write what comes until told to stop, or until the end of the topic as it is found."""
-        self.reader.partitions()  # Before the lock: of a topic that is not there nothing is left.
+        """Write records until stopped, or with `once` until the end of the topic."""
+        self.reader.partitions()  # Before the lock, so that a missing topic leaves no directory.
         self._lock = self._locked()
         try:
             self._remove_torn()
@@ -82,14 +108,14 @@ class Capture:
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             raise CaptureError(
-                f"cannot write below {self.directory}: {what}; what is complete there stays, and "
-                "the next run goes on after it"
+                f"cannot write below {self.directory}: {what}; complete files stay, and the next "
+                "run continues after them"
             ) from error
         finally:
             self._abort()
 
     def _write_whole(self, *, once: bool, is_stopped: Callable[[], bool]) -> None:
-        """Write, and keep what is there if that cannot go on: a deleted topic has it no more."""
+        """Write, and complete the open files after an error: the topic may be deleted."""
         try:
             self._write_until(once=once, is_stopped=is_stopped)
         except HeadraceError:
@@ -100,17 +126,17 @@ class Capture:
         look_again = time.monotonic() + NEW_PARTITIONS_S
         while not is_stopped():
             for partition, records in by_partition(self.reader.read()):
-                self._take(self._partitions[partition], records)
+                self._append(self._partitions[partition], records)
             self._end_windows()
-            self._tell_outage()
+            self._report_outage()
             if once and self.reader.is_at_end:
                 return
             if time.monotonic() >= look_again:
                 self._begin_new_partitions()
                 look_again = time.monotonic() + NEW_PARTITIONS_S
 
-    def _take(self, partition: PartitionCapture, records: Sequence[Message]) -> None:
-        """Write a run of a partition's records, in as many files as it takes."""
+    def _append(self, partition: PartitionCapture, records: Sequence[Message]) -> None:
+        """Write consecutive records of a partition into one or more files."""
         self._check_gap(partition, offset_of(records[0]))
         stamps = [(record.timestamp()[1], size_of(record)) for record in records]
         at = 0
@@ -155,7 +181,7 @@ class Capture:
             self._write_empty(now_ms)
 
     def _complete(self, partitions: list[PartitionCapture]) -> None:
-        """Complete the open files of these partitions, then let the group know."""
+        """Complete the open files of partitions, then commit."""
         self._name_files(partitions)
         self._commit(is_last=False)
 
@@ -176,7 +202,7 @@ class Capture:
             self.done(Captured(path, partition.number, partition.records, partition.next_offset))
 
     def _commit(self, *, is_last: bool = True) -> None:
-        """Commit what is in complete files. If it fails, it is tried later: the files tell."""
+        """Commit the offsets of complete files; a failure is retried later."""
         if not self._uncommitted:
             return
         try:
@@ -184,12 +210,12 @@ class Capture:
         except HeadraceError as error:
             if is_last:
                 raise
-            self.tell(f"the files are complete, but group {self.reader.group} is behind: {error}")
+            self.report(f"files are complete, but group {self.reader.group} is behind: {error}")
             return
         self._uncommitted.clear()
 
     def _write_empty(self, now_ms: int) -> None:
-        """A file without records for each window in which a partition was silent."""
+        """Write a file without records for each window without records."""
         for partition in self._partitions.values():
             silent_ms = now_ms - partition.silent_since_ms
             if partition.file is not None or 0 <= silent_ms < self.limits.window_ms:
@@ -204,7 +230,7 @@ class Capture:
             self.done(Captured(path, partition.number, 0, offset))
 
     def _begin_new_partitions(self) -> None:
-        """Read the partitions that are not read yet from where their files, or the group, end."""
+        """Start reading new partitions after their files or the group's offset."""
         new = [number for number in self.reader.partitions() if number not in self._partitions]
         self._check_topic()
         if not new:
@@ -215,17 +241,17 @@ class Capture:
         for number, start in starts.items():
             self._check_end(number, start)
             self._partitions[number] = PartitionCapture(number, start, self.clock_ms())
-        self._tell_left_out(n for n in new if committed.get(n, 0) > (by_files[n] or 0))
+        self._report_skipped(n for n in new if committed.get(n, 0) > (by_files[n] or 0))
         self.reader.begin(starts)
 
-    def _tell_left_out(self, partitions: Iterable[int]) -> None:
-        """Say where the group is ahead of the files: these may be a second copy, not moved away."""
+    def _report_skipped(self, partitions: Iterable[int]) -> None:
+        """Report partitions whose group is ahead of the files, which may be a second copy."""
         numbers = ", ".join(map(str, sorted(partitions)))
         if numbers:
-            self.tell(
+            self.report(
                 f"group {self.reader.group} is ahead of the files below {self.directory} (partition"
-                f" {numbers}): what it has is left out, as files that were moved away; for a second"
-                " copy of the topic name another --group"
+                f" {numbers}): its records are skipped, as if their files were moved away; for a"
+                " second copy of the topic choose another --group"
             )
 
     def _captured(self, partition: int) -> int | None:
@@ -233,7 +259,7 @@ class Capture:
         return places.next_offset(path.name for path in folder.glob("*/*/*"))
 
     def _check_topic(self) -> None:
-        """Refuse another topic of the same name; brokers of long ago have no ids to tell it by."""
+        """Reject a recreated topic; very old brokers have no topic ids to compare."""
         folder = self.directory / self.reader.topic
         now = self.reader.topic_id()
         if now == ZERO:
@@ -244,42 +270,42 @@ class Capture:
             replace_file(str(folder / places.TOPIC_FILE), to_text(now).encode())
             return
         if known != to_text(now):
-            raise TopicMadeAgain(self.reader.topic, str(folder))
+            raise TopicRecreated(self.reader.topic, str(folder))
 
     def _check_gap(self, partition: PartitionCapture, offset: int) -> None:
-        """Tell if the log was cut before it was read; gaps of other kinds are usual."""
+        """Detect truncation, and report records deleted before capture; other gaps are usual."""
         expected = partition.next_offset
         if expected is None or offset == expected:
             return
         if offset < expected:
             self._check_topic()
-            raise self._cut_back(partition.number, expected, offset)
+            raise self._truncated(partition.number, expected, offset)
         first = self.reader.first_offset(partition.number)
         if first > expected:
-            self.tell(
-                f"{self.reader.topic}-{partition.number}: the offsets {expected} to {first - 1} "
-                "were deleted by retention before they were captured"
+            self.report(
+                f"{self.reader.topic}-{partition.number}: offsets {expected} to {first - 1} were "
+                "deleted by retention before their capture"
             )
 
     def _check_end(self, partition: int, start: int | None) -> None:
-        """Refuse a log that ends before what was captured of it.
+        """Reject a log that ends before the captured offset.
 
-        The end of what is committed may do so for a while, where a capture has taken all records.
+        The last stable offset may be lower for a while after a capture of all records.
         """
         if start is None or self.reader.bounds(partition)[1] >= start:
             return
         if (end := self.reader.high_watermark(partition)) < start:
-            raise self._cut_back(partition, start, end)
+            raise self._truncated(partition, start, end)
 
-    def _cut_back(self, partition: int, captured: int, end: int) -> LogCutBack:
+    def _truncated(self, partition: int, captured: int, end: int) -> LogTruncated:
         folder = self.directory / self.reader.topic
-        return LogCutBack(self.reader.topic, partition, captured, end, str(folder))
+        return LogTruncated(self.reader.topic, partition, captured, end, str(folder))
 
-    def _tell_outage(self) -> None:
-        """Say once that no broker answers, and once that one does again."""
+    def _report_outage(self) -> None:
+        """Report the start and the end of an outage."""
         if (self.reader.outage is not None) != self._is_cut_off:
             self._is_cut_off = self.reader.outage is not None
-            self.tell(
+            self.report(
                 f"no broker answers ({self.reader.outage}); waiting for one"
                 if self._is_cut_off
                 else "a broker answers again"
@@ -292,13 +318,13 @@ class Capture:
             return lock(str(folder / ".lock"))
         except DirectoryInUse as error:
             raise CaptureError(
-                f"another capture writes to {folder}; end it, or choose another directory"
+                f"another capture writes to {folder}; stop it, or choose another directory"
             ) from error
         except OSError as error:
             raise CaptureError(f"cannot write to {folder}: {error.strerror}") from error
 
     def _remove_torn(self) -> None:
-        """Remove what a capture that was killed had not completed; it is read again."""
+        """Remove incomplete files of a killed capture; their records are read again."""
         for path in (self.directory / self.reader.topic).glob(f"*/*/*/.*{places.TEMPORARY_SUFFIX}"):
             path.unlink(missing_ok=True)
 
@@ -311,9 +337,9 @@ class Capture:
 
 
 def by_partition(records: Sequence[Message]) -> Iterator[tuple[int, list[Message]]]:
-    """Records in runs of one partition, in the order in which they came.
+    """Group consecutive records by partition.
 
-    A run ends also where offsets go back: what comes then is of a log that was cut.
+    A group also ends where offsets go back, which means that the log was truncated.
     """
     for partition, run in groupby(records, key=lambda record: record.partition() or 0):
         rising = list(run)

@@ -1,7 +1,7 @@
 """Files of captured records, in Avro or Parquet: hidden while written, renamed when complete.
 
-Records are opaque: keys, values and headers are bytes as they came. Any reader of Avro's container
-files or of Parquet reads them, Spark among them.
+Keys, values and headers are unchanged bytes. Any reader of Avro container files or Parquet, such as
+Spark, reads the files.
 """
 
 import json
@@ -20,7 +20,7 @@ from headrace.serdes.avro.containers import ContainerWriter
 from headrace.serdes.avro.parsing import parse
 
 ROW_GROUP_BYTES = 16 << 20
-"""Parquet is written by columns, so that much waits in memory; a file has several row groups."""
+"""Size of a Parquet row group, which is buffered in memory."""
 
 RECORD_OVERHEAD_BYTES = 32
 HEADER_OVERHEAD_BYTES = 8
@@ -73,18 +73,18 @@ class Format(Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """About how much is not in the file yet."""
+        """Estimated size of records that are not in the file yet."""
         ...
 
     def write(self, records: Sequence[Message]) -> None: ...
 
     def end(self) -> None:
-        """Write what is waiting, and whatever ends such a file."""
+        """Write buffered records and the footer, if the format has one."""
         ...
 
 
 class AvroFormat:
-    """An Avro container file: the schema in front, then compressed blocks that can be split."""
+    """An Avro container file: the schema, then compressed blocks."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._writer = ContainerWriter(file, parse(json.dumps(AVRO_SCHEMA)))
@@ -155,14 +155,14 @@ class CaptureFile:
 
     @property
     def size_bytes(self) -> int:
-        """How large the file is about to be."""
+        """Estimated size of the complete file."""
         return self._file.tell() + self._format.waiting_bytes
 
     def write(self, records: Sequence[Message]) -> None:
         self._format.write(records)
 
     def complete(self, name: str) -> Path:
-        """Give the file its name, so that after a power cut it is there whole or not at all."""
+        """Sync and rename the file, so that after a power cut it is complete or absent."""
         self._format.end()
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -173,16 +173,16 @@ class CaptureFile:
         return path
 
     def abort(self) -> None:
-        """Leave nothing; what the format still holds is dropped."""
+        """Remove the file and drop buffered records."""
         self._temporary.unlink(missing_ok=True)
         try:
             self._file.close()
         except OSError:
-            return  # A full disk refuses what was buffered, which is gone already.
+            return  # A full disk rejects the buffered bytes of the removed file.
 
 
 def make_folders(folder: Path) -> None:
-    """Make a folder, and each one above that is missing, so that a power cut takes none away."""
+    """Create a folder and its missing parents, synced against a power cut."""
     if folder.is_dir():
         return
     make_folders(folder.parent)
@@ -212,7 +212,7 @@ def headers_of(record: Message) -> list[dict[str, Any]]:
 
 
 def size_of(record: Message) -> int:
-    """About what a record takes before compression, its headers included."""
+    """Estimate the size of a record with headers before compression."""
     size = len(record.value() or b"") + len(record.key() or b"") + RECORD_OVERHEAD_BYTES
     headers = cast(list[tuple[str, Any]], record.headers() or [])
     return size + sum(

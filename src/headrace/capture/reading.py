@@ -1,7 +1,6 @@
-"""Reads all partitions of a topic from given offsets, and keeps progress under a group's name.
+"""Reads all partitions of a topic from given offsets, and commits for a group.
 
-The group has no members: the partitions are assigned here, and the group is only where others
-look how far the capture is.
+The group has no members, because partitions are assigned here. Its offsets show the progress.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from headrace.protocol.uuids import Uuid
 
 
 class PartitionReader(RecordReader):
-    """Reads partitions each from an offset of its own, and commits offsets that it is told."""
+    """Reads partitions, each from its own offset, and commits given offsets."""
 
     def __init__(
         self, bootstrap: str, topic: str, group: str, properties: Mapping[str, Any]
@@ -29,12 +28,12 @@ class PartitionReader(RecordReader):
         self._properties = dict(properties)
 
     def topic_id(self) -> Uuid:
-        """Which topic of this name it is now; librdkafka knows it and tells nobody."""
+        """Read the id of the topic, which librdkafka does not expose."""
         with closing(Cluster(self._bootstrap, self._properties, self._timeout_s)) as cluster:
             return cluster.topic(self.topic).topic_id
 
     def committed(self, partitions: list[int]) -> dict[int, int]:
-        """The group's offsets, of the partitions where there is one."""
+        """Return the group's offsets of partitions with a commit."""
         wanted = [TopicPartition(self.topic, partition) for partition in partitions]
         try:
             found = self._consumer.committed(wanted, timeout=self._timeout_s)
@@ -43,7 +42,7 @@ class PartitionReader(RecordReader):
         return {one.partition: one.offset for one in found if one.offset >= 0}
 
     def begin(self, offsets: Mapping[int, int | None]) -> None:
-        """Read these partitions from these offsets, and from the beginning where there is none."""
+        """Start reading partitions at offsets, or at the beginning for None."""
         starts = [
             TopicPartition(self.topic, partition, OFFSET_BEGINNING if offset is None else offset)
             for partition, offset in offsets.items()
@@ -55,18 +54,18 @@ class PartitionReader(RecordReader):
         self._assigned |= frozenset(offsets)
 
     def first_offset(self, partition: int) -> int:
-        """The first offset that the log still had when it was last read; -1 if not known."""
+        """Return the first offset of the log as of the last fetch; -1 if unknown."""
         wanted = TopicPartition(self.topic, partition)
         found = self._consumer.get_watermark_offsets(wanted, cached=True)
         return -1 if found is None else found[0]
 
     def high_watermark(self, partition: int) -> int:
-        """Where the log ends; `bounds` end where the first open transaction begins."""
+        """Read the end of the log; `bounds` end at the first open transaction."""
         with closing(Cluster(self._bootstrap, self._properties, self._timeout_s)) as cluster:
             return Partitions(cluster).offsets(self.topic, LATEST, [partition])[0].offset
 
     def commit_offsets(self, offsets: Mapping[int, int]) -> None:
-        """Let others see how far this is."""
+        """Commit offsets for the group."""
         wanted = [
             TopicPartition(self.topic, partition, offset) for partition, offset in offsets.items()
         ]

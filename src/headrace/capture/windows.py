@@ -1,4 +1,4 @@
-"""When a file is complete: decisions about the window of time and size that it covers."""
+"""Decisions on windows of time and size, which end files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from headrace.capture.places import hour_of
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long and how large a file may become."""
+    """Maximum duration and size of a file."""
 
     window_ms: int
     size_bytes_max: int
@@ -17,14 +17,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What an open file covers: from an offset on, since a moment, beginning with an hour."""
+    """The window of an open file: its first offset, opening time and first hour."""
 
     first_offset: int
     opened_ms: int
     hour: int
 
     def is_over(self, now_ms: int, limits: Limits) -> bool:
-        """Whether its time is up, also when the clock was set back."""
+        """Return whether the window has ended, also after the clock was set back."""
         age_ms = now_ms - self.opened_ms
         return age_ms >= limits.window_ms or age_ms < -limits.window_ms
 
@@ -32,11 +32,10 @@ class Window:
 def fitting(
     stamps: Sequence[tuple[int, int]], begin: int, hour: int | None, room_bytes: int
 ) -> int:
-    """How many records from `begin` on go into the open file, or into a new one if hour is None.
+    """Count the records from `begin` that fit into the open file, or a new one if hour is None.
 
-    Each has a timestamp and a size. A record of a later hour begins a file in a folder of its
-    own; a late one does not. None is let in for which there is no room, but for the first of a
-    file, which may be larger than a file should be.
+    Each has a timestamp and a size. A record of a later hour starts a new file; a late record does
+    not. The first record of a file may exceed the size limit.
     """
     size_bytes = 0
     for count, (timestamp_ms, size) in enumerate(islice(stamps, begin, None)):
@@ -50,10 +49,10 @@ def fitting(
 
 
 def resume_at(by_files: int | None, by_group: int | None) -> int | None:
-    """Where to go on: after the last complete file, or after what the group has committed.
+    """Return the next offset: after the last complete file, or the committed offset.
 
-    A crash after a file was completed leaves the group behind; who moves files away after the
-    fact leaves the files behind. The later one is right in both cases.
+    A crash before the commit leaves the group behind; moving files away leaves the files behind.
+    The later offset is right in both cases.
     """
     known = [offset for offset in (by_files, by_group) if offset is not None and offset >= 0]
     return max(known, default=None)

@@ -1,4 +1,4 @@
-"""What to do about an error: the layers below tell facts, this one knows the command line."""
+"""Advice for errors, in terms of the command line: the layers below report facts only."""
 
 from headrace.cli.defaults import BOOTSTRAP_VARIABLE
 from headrace.client.addresses import BrokerUnreachable
@@ -18,24 +18,26 @@ from headrace.errors import (
     UnsupportedSaslMechanism,
 )
 
+LIST_TOPICS = "list the topics with: headrace topics list"
+
 _Advice = tuple[tuple[type[HeadraceError], str], ...]
 
 
 def _advice(where: str, brokers: str) -> _Advice:
-    """What to do, given where client settings are said, and where brokers are named.
+    """Advice by error class, given how client settings and brokers are named on this command line.
 
     The first class that fits gives the advice, so narrower ones come first.
     """
     return (
         (
             HungUp,
-            "a listener that asks for a login hangs up so: give security.protocol and"
-            f" sasl.mechanism {where}",
+            "a listener that requires a login closes connections like this: set security.protocol"
+            f" and sasl.mechanism {where}",
         ),
         (NotKafka, "look for the broker's port, and name it with --bootstrap"),
         (
             NoAnswer,
-            "it may be overloaded, or no Kafka broker's port; see --timeout and --bootstrap",
+            "the broker is busy, or this is not a broker's port; see --timeout and --bootstrap",
         ),
         (TlsFailed, f"check the port, security.protocol and ssl.ca.location {where}"),
         (
@@ -45,20 +47,20 @@ def _advice(where: str, brokers: str) -> _Advice:
         (SaslAuthenticationFailed, f"check sasl.username and sasl.password {where}"),
         (UnsupportedSaslMechanism, f"choose one of them {where}"),
         (IllegalSaslState, "use the port of a SASL listener, or another security.protocol"),
-        (NoSuchTopic, "see what there is with: headrace topics list"),
-        (OffsetOutOfRange, "see what there is with: headrace offsets TOPIC"),
-        (GroupIdNotFound, "see what there is with: headrace groups list"),
+        (NoSuchTopic, LIST_TOPICS),
+        (OffsetOutOfRange, "list the offsets with: headrace offsets TOPIC"),
+        (GroupIdNotFound, "list the groups with: headrace groups list"),
         (
             NonEmptyGroup,
-            "stop its members first; see them with: headrace groups describe GROUP --members",
+            "stop its members first; list them with: headrace groups describe GROUP --members",
         ),
         (
             TransactionalIdNotFound,
-            "see what there is with: headrace transactions list",
+            "list the transactions with: headrace transactions list",
         ),
         (
             InconsistentGroupProtocol,
-            "the group is of another type than the command is for; see it with:"
+            "the command does not apply to this type of group; list the types with:"
             " headrace groups list",
         ),
         (InvalidProperty, f"it is given {where}"),
@@ -75,7 +77,7 @@ _OF_PIPELINES = _advice(
 
 
 def with_advice(error: HeadraceError, command: str = "") -> str:
-    """The error's own words, and what a user of the command line can do about it."""
+    """Return the error's message with advice for a user of the command line."""
     text = str(error) or type(error).__name__
     for kind, advice in _OF_PIPELINES if command == "pipelines" else _OF_COMMANDS:
         if isinstance(error, kind):

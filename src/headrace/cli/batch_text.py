@@ -1,4 +1,4 @@
-"""Record batches made readable: header facts, checksum verdict, and the records on demand."""
+"""Record batches as readable text: header fields, checksum verdict, and records on demand."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -93,7 +93,7 @@ class BatchEntry(msgspec.Struct, kw_only=True, tag_field="entry", tag="batch"):
 
 
 class ProblemEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="problem"):
-    """What cannot be read, and where."""
+    """An unreadable part of a file, with its position."""
 
     position: int
     problem: str
@@ -103,7 +103,7 @@ class ProblemEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry",
 
 
 class PaddingEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="padding"):
-    """Zeros that a broker reserved at the end of a file and did not use yet."""
+    """Zeros that a broker has preallocated at the end of a file."""
 
     position: int
     size_bytes: int
@@ -115,7 +115,7 @@ class PaddingEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry",
 def dump_batches(
     content: Buffer, *, show_records: bool, is_metadata: bool = False
 ) -> Iterator[BatchEntry | ProblemEntry | PaddingEntry]:
-    """Every batch of a segment or snapshot; a batch that cannot be framed ends the walk."""
+    """Yield every batch of a segment or snapshot; stop at a batch that cannot be framed."""
     position = 0
     end = len(content)
     while position < end:
@@ -145,7 +145,7 @@ def describe_batch(
     show_records: bool,
     is_metadata: bool = False,
 ) -> BatchEntry:
-    """One batch; records that cannot be read become its problem, not an error."""
+    """Describe one batch; unreadable records become its problem, not an error."""
     entry = BatchEntry(
         position=position,
         size_bytes=header.size,
@@ -201,7 +201,7 @@ def _record_entry(record: Record, header: BatchHeader, is_metadata: bool) -> Rec
 
 
 def _control(record: Record) -> tuple[str, Any]:
-    """The type of a control record, and its content where that is a message."""
+    """Return the type of a control record, and its content if that is a message."""
     kind = control_type(record.key)
     name = ControlType(kind).name if kind in list(ControlType) else f"type {kind}"
     return name, _control_value(kind, record.value or b"")
@@ -243,7 +243,7 @@ def _metadata(value: bytes) -> Any:
 
 
 def _plain(message: Any) -> Any:
-    """A message as plain values; 16 bytes are a UUID, which people know in Kafka's text form."""
+    """Convert a message to plain values; 16 bytes become a UUID in Kafka's text form."""
     from headrace.protocol.uuids import to_text
 
     match message:
@@ -258,7 +258,7 @@ def _plain(message: Any) -> Any:
 
 
 def _is_zero(content: Buffer, position: int) -> bool:
-    """Whether only zeros follow; no batch begins with as many of them as a header has bytes."""
+    """Return whether only zeros follow; no batch begins with a header's length of zeros."""
     head = bytes(content[position : position + HEADER_SIZE])
     return not any(head)
 

@@ -1,19 +1,20 @@
-"""`headrace configs`: the settings of topics and brokers, where they come from, and changes."""
+"""`headrace configs`: describe and alter the settings of topics, brokers and groups."""
 
 import fnmatch
 from collections.abc import Sequence
-from typing import Any
 
 import click
 import msgspec
 
 from headrace.cli.options import (
-    admin,
-    cluster_options,
-    json_option,
+    ClusterOptions,
+    SettingOptions,
+    admin_options,
     name_value,
+    options_as,
     set_option,
     unset_option,
+    validate_only_option,
 )
 from headrace.cli.output import print_json, print_line, print_table, report
 from headrace.client.configs import CLUSTER_DEFAULT
@@ -28,7 +29,7 @@ OWN_SOURCES = {
     ("client-metrics", False): "DYNAMIC_CLIENT_METRICS_CONFIG",
     ("group", False): "DYNAMIC_GROUP_CONFIG",
 }
-"""What a setting's source is called when it was set on the thing itself, or on all brokers."""
+"""Sources of settings that were set on the resource itself, or on all brokers."""
 
 
 @click.group("configs", short_help="Describe and alter settings of topics, brokers and groups.")
@@ -36,18 +37,17 @@ def command() -> None:
     """List, describe and alter settings of topics, brokers, groups and client metrics.
 
     A broker is named by its id, and `default` is all brokers. The settings of a broker-logger are
-    the levels of its log, by the name of the part. Client metrics are subscriptions to what
-    clients tell of themselves (KIP-714).
+    the levels of its log, by logger. Client metrics are subscriptions to metrics that
+    clients push (KIP-714).
     """
 
 
 @command.command("list")
 @click.argument("kind", type=KINDS)
-@cluster_options
-@json_option
-def list_names(kind: str, as_json: bool, **cluster: Any) -> None:
-    """List what has settings: all topics or brokers, groups and client metrics that were set."""
-    with admin(**cluster) as client:
+@admin_options
+def list_names(kind: str, as_json: bool, cluster: ClusterOptions) -> None:
+    """List resources: all topics or brokers, and groups and client metrics with settings."""
+    with cluster.admin() as client:
         found = client.configs.names(kind)
     if as_json:
         print_json(found)
@@ -59,12 +59,13 @@ def list_names(kind: str, as_json: bool, **cluster: Any) -> None:
 @command.command("describe")
 @click.argument("kind", type=KINDS)
 @click.argument("name")
-@click.option("--all", "show_all", is_flag=True, help="Show settings that have their default too.")
+@click.option("--all", "show_all", is_flag=True, help="Include settings that have their default.")
 @click.option("--filter", "pattern", metavar="PATTERN", help="Only names such as 'log.*'.")
-@click.option("--synonyms", is_flag=True, help="Show every place that a value may come from.")
-@click.option("--documentation", is_flag=True, help="Say what each setting means.")
-@cluster_options
-@json_option
+@click.option(
+    "--synonyms", is_flag=True, help="Show all sources of a value, in order of precedence."
+)
+@click.option("--documentation", is_flag=True, help="Print the documentation of each setting.")
+@admin_options
 def describe(
     kind: str,
     name: str,
@@ -73,15 +74,15 @@ def describe(
     synonyms: bool,
     documentation: bool,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> None:
-    """Show the settings that were changed, or with --all every one, and where values come from.
+    """Show changed settings, or with --all every setting, with the source of each value.
 
     \b
     headrace configs describe topic orders
     headrace configs describe broker 1 --all --filter 'log.*'
     """
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         entries = client.configs.describe(
             kind, resource_name(kind, name), include_documentation=documentation
         )
@@ -116,25 +117,22 @@ def describe(
     type=name_value,
     metavar="NAME=VALUE",
     multiple=True,
-    help="Take out of a list; may be repeated.",
+    help="Remove from a list; may be repeated.",
 )
-@click.option("--unset-all", is_flag=True, help="Back to the default, whatever was set.")
-@click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
-@cluster_options
-@json_option
+@click.option("--unset-all", is_flag=True, help="Remove all settings, so that the defaults apply.")
+@validate_only_option
+@admin_options
+@options_as(SettingOptions, "settings")
 def alter(
     kind: str,
     name: str,
-    configs: tuple[tuple[str, str], ...],
-    unset: tuple[str, ...],
-    appends: tuple[tuple[str, str], ...],
-    subtracts: tuple[tuple[str, str], ...],
+    settings: SettingOptions,
     unset_all: bool,
     validate_only: bool,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> int:
-    """Change some settings and leave the others as they are.
+    """Change some settings and keep the others.
 
     \b
     headrace configs alter topic orders --set retention.ms=3600000 --unset segment.bytes
@@ -142,18 +140,13 @@ def alter(
     headrace configs alter broker-logger 1 --set headrace.storage=DEBUG
     headrace configs alter client-metrics slow --set metrics= --set interval.ms=5000
     """
-    changes = [
-        *(ConfigChange(name=key, operation="set", value=value) for key, value in configs),
-        *(ConfigChange(name=key, operation="delete") for key in unset),
-        *(ConfigChange(name=key, operation="append", value=value) for key, value in appends),
-        *(ConfigChange(name=key, operation="subtract", value=value) for key, value in subtracts),
-    ]
+    changes = settings.changes()
     if bool(changes) == unset_all:
         raise click.UsageError(
-            "say what to alter: --set, --unset, --append, --subtract, or --unset-all alone"
+            "nothing to alter: give --set, --unset, --append, --subtract, or --unset-all alone"
         )
     wire_name = resource_name(kind, name)
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         if unset_all:
             changes = [
                 ConfigChange(name=entry.name, operation="delete")
@@ -167,14 +160,14 @@ def alter(
 
 
 def resource_name(kind: str, name: str) -> str:
-    """The name on the wire, where all brokers together have an empty one."""
+    """Return the name on the wire; the default for all brokers has an empty name."""
     return CLUSTER_DEFAULT if kind == "broker" and name == "default" else name
 
 
 def selected(
     entries: Sequence[ConfigEntry], *, show_all: bool, pattern: str | None
 ) -> list[ConfigEntry]:
-    """The settings to show: a pattern asks for what it matches, whatever its source."""
+    """Return the settings to show: with a pattern all that match, else only changed ones."""
     if pattern is not None:
         return [entry for entry in entries if fnmatch.fnmatchcase(entry.name, pattern)]
     return [entry for entry in entries if show_all or not entry.is_default]
@@ -197,7 +190,7 @@ def _print_entries(entries: Sequence[ConfigEntry], *, synonyms: bool) -> None:
 
 
 def synonyms_text(entry: ConfigEntry) -> str:
-    """The places that a value could come from, the one in force first."""
+    """Return the sources of a value, the effective one first."""
     return "\n".join(
         f"{synonym.source}: {synonym.name}={'(hidden)' if entry.is_sensitive else synonym.value}"
         for synonym in entry.synonyms

@@ -1,8 +1,10 @@
-"""What commands assume where nothing is said; the same for those that serve and those that ask."""
+"""Default addresses, shared by the commands that serve and the commands that connect."""
 
 BOOTSTRAP_VARIABLE = "HEADRACE_BOOTSTRAP"
-"""The environment variable that names brokers where `--bootstrap` does not."""
+"""Environment variable that names the brokers if `--bootstrap` is absent."""
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_DATA = "headrace-data"
 DEFAULT_REGISTRY = "127.0.0.1:8081"
 DEFAULT_REST = "127.0.0.1:8082"
+PLAN_FILE = "cluster.properties"
+"""The plan of a cluster on one machine, in its data directory."""

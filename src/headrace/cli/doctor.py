@@ -1,4 +1,4 @@
-"""`headrace doctor`: look at the machine, and at a cluster if one is named, before it hurts."""
+"""`headrace doctor`: check the machine, and optionally a cluster, for known problems."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from headrace.cli.doctor_checks import (
     examine_cluster,
     has_failed,
 )
-from headrace.cli.options import admin, command_config_option, json_option, property_option
+from headrace.cli.options import ClusterOptions, command_config_option, json_option, property_option
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.client.admin import Admin
 from headrace.errors import HeadraceError
@@ -23,19 +23,19 @@ from headrace.errors import HeadraceError
 _PATIENCE_S = 10.0
 
 
-@click.command("doctor", short_help="Check this machine before it hurts.")
+@click.command("doctor", short_help="Check this machine for problems before they cost data.")
 @click.option(
     "--data",
     multiple=True,
     metavar="DIR",
-    help="A log directory to look at; may be repeated.",
+    help="A log directory to check; may be repeated.",
 )
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
-    help="A server.properties whose log.dirs to look at.",
+    help="A server.properties whose log.dirs to check.",
 )
-@click.option("--bootstrap", "-b", metavar="HOST:PORT,...", help="A running cluster to look at.")
+@click.option("--bootstrap", "-b", metavar="HOST:PORT,...", help="A running cluster to check.")
 @command_config_option
 @property_option
 @json_option
@@ -47,15 +47,16 @@ def command(
     properties: tuple[tuple[str, str], ...],
     as_json: bool,
 ) -> int:
-    """Check this machine before it hurts: limits, disks, clock; and say what to change.
+    """Check the limits, disks and clock of this machine, and print what to change.
 
-    Exits with 1 when something will lose data or stop a broker.
+    Exits with 1 if a finding would lose data or stop a broker.
     """
     from headrace.runtime.machine import probe_machine
 
     findings = examine(probe_machine(_directories(data, config)))
     if bootstrap is not None:
-        findings += _cluster_findings(admin(bootstrap, command_config, _PATIENCE_S, properties))
+        cluster = ClusterOptions(bootstrap, command_config, properties, _PATIENCE_S)
+        findings += _cluster_findings(cluster.admin())
     if as_json:
         print_json(findings)
     else:
@@ -65,7 +66,7 @@ def command(
 
 def _directories(data: tuple[str, ...], config: str | None) -> Sequence[str]:
     if config is not None:
-        from headrace.settings.broker import load
+        from headrace.settings.broker_loading import load
         from headrace.settings.properties import read
 
         settings, _ = load(read(config))
@@ -77,8 +78,10 @@ def _cluster_findings(client: Admin) -> list[Finding]:
     try:
         return examine_cluster(_cluster_facts(client))
     except (HeadraceError, OSError) as error:
-        advice = "start it, or name another with --bootstrap; a login goes into --command-config"
-        return [Finding("cluster", Verdict.FAIL, f"cannot be asked: {error}", advice)]
+        advice = (
+            "start it, or name another cluster with --bootstrap; put a login into --command-config"
+        )
+        return [Finding("cluster", Verdict.FAIL, f"not reachable: {error}", advice)]
 
 
 def _cluster_facts(client: Admin) -> ClusterFacts:

@@ -1,7 +1,7 @@
-"""What is good and bad for a broker about a machine: pure judgements over facts.
+"""Checks of a machine and a cluster: pure judgements over collected facts.
 
-A failure is what will lose data or stop the broker, a warning what will hurt under load or
-later. Each says what was found and what to change.
+A failure loses data or stops the broker; a warning causes trouble under load or later. Each
+finding names the fact and the change to make.
 """
 
 import sys
@@ -22,7 +22,7 @@ _SWAPPINESS_WANTED = 10
 _MEMORY_WANTED = 512 << 20
 _FREE_NEEDED = 512 << 20
 _CLOCK_JUMP_MS_MAX = 50
-_BUILT_MS = 1_735_689_600_000  # 2025: no clock that is right shows less.
+_BUILT_MS = 1_735_689_600_000  # The year 2025: an earlier clock is wrong.
 
 _TOPICS_MANY = 100
 _TOPIC_SMALL_BYTES = 1 << 20
@@ -30,7 +30,7 @@ _PARTITIONS_PER_BROKER_MAX = 4000
 
 
 class Verdict(StrEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One check's outcome."""
+    """Outcome of one check."""
 
     check: str
     verdict: Verdict
@@ -47,7 +47,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class TopicFacts(msgspec.Struct, frozen=True):
-    """A topic of a running cluster, over all its partitions and replicas."""
+    """A topic of a running cluster, summed over its partitions and replicas."""
 
     name: str
     partitions: int
@@ -55,7 +55,7 @@ class TopicFacts(msgspec.Struct, frozen=True):
 
 
 class ClusterFacts(msgspec.Struct, frozen=True):
-    """What a running cluster holds."""
+    """Facts about a running cluster."""
 
     brokers: int
     topics: tuple[TopicFacts, ...]
@@ -63,7 +63,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
 
 
 def examine(machine: MachineFacts) -> list[Finding]:
-    """Every check of the machine, then of each directory."""
+    """Run every check of the machine, then of each directory."""
     findings = [check(machine) for check in _MACHINE_CHECKS]
     for directory in machine.directories:
         findings += examine_directory(directory)
@@ -76,7 +76,7 @@ def examine_directory(directory: DirectoryFacts) -> list[Finding]:
 
 
 def examine_cluster(cluster: ClusterFacts) -> list[Finding]:
-    """Checks that need a running cluster."""
+    """Run the checks that need a running cluster."""
     return [check_topics(cluster), check_partitions(cluster), check_offline(cluster)]
 
 
@@ -91,14 +91,14 @@ def check_python(machine: MachineFacts) -> Finding:
     if not machine.has_bytecode:
         return _warn(
             "python",
-            f"{version}, compiles every module at each start",
-            "unset PYTHONDONTWRITEBYTECODE, or run `python -m compileall` on it: it starts faster",
+            f"{version}, which compiles every module at each start",
+            "for faster starts unset PYTHONDONTWRITEBYTECODE, or run `python -m compileall` on it",
         )
     return _ok("python", version)
 
 
 def check_open_files(machine: MachineFacts) -> Finding:
-    """Every connection and every open segment takes a descriptor."""
+    """Check the limit of file descriptors: each connection and each open segment needs one."""
     soft, hard = machine.open_files_soft, machine.open_files_hard
     found = f"{_count(soft)}, may be raised to {_count(hard)}" if hard > soft else _count(soft)
     if soft >= OPEN_FILES_WANTED:
@@ -111,17 +111,17 @@ def check_open_files(machine: MachineFacts) -> Finding:
 
 
 def check_socket_buffers(machine: MachineFacts) -> Finding:
-    """The kernel cuts larger buffers to these without a word."""
+    """Check the kernel's maximum socket buffers: larger requests are reduced silently."""
     receive, send = machine.receive_buffer_max, machine.send_buffer_max
     if receive is None or send is None:
-        return _ok("socket buffers", "not told by this system")
-    found = f"at most {size_text(receive)} to receive, {size_text(send)} to send"
+        return _ok("socket buffers", "not reported by this system")
+    found = f"at most {size_text(receive)} for receiving, {size_text(send)} for sending"
     if min(receive, send) >= _BUFFER_WANTED:
         return _ok("socket buffers", found)
     return _warn(
         "socket buffers",
         found,
-        "fine in one data center; for clients far away run `sysctl -w net.core.rmem_max=2097152 "
+        "enough in one data center; for distant clients run `sysctl -w net.core.rmem_max=2097152 "
         "net.core.wmem_max=2097152` and raise socket.receive.buffer.bytes and "
         "socket.send.buffer.bytes",
     )
@@ -130,30 +130,32 @@ def check_socket_buffers(machine: MachineFacts) -> Finding:
 def check_backlog(machine: MachineFacts) -> Finding:
     backlog = machine.listen_backlog_max
     if backlog is None or backlog >= _BACKLOG_WANTED:
-        return _ok("listen backlog", "not told by this system" if backlog is None else str(backlog))
+        return _ok(
+            "listen backlog", "not reported by this system" if backlog is None else str(backlog)
+        )
     return _warn(
         "listen backlog",
         str(backlog),
-        "clients that connect all at once are turned away; run `sysctl -w net.core.somaxconn=1024`",
+        "simultaneous connections beyond this are refused; run `sysctl -w net.core.somaxconn=1024`",
     )
 
 
 def check_memory(machine: MachineFacts) -> Finding:
-    """What the broker leaves free the kernel uses to cache the logs."""
+    """Check available memory: the kernel uses it to cache the logs."""
     available = machine.memory_available_bytes
     if available is None:
-        return _ok("memory", "not told by this system")
+        return _ok("memory", "not reported by this system")
     total = size_text(machine.memory_bytes or available)
     found = f"{size_text(available)} available of {total}"
     if available >= _MEMORY_WANTED:
         return _ok("memory", found)
-    return _warn("memory", found, "free some: the logs are served from the page cache")
+    return _warn("memory", found, "free memory: the logs are served from the page cache")
 
 
 def check_swap(machine: MachineFacts) -> Finding:
     swap, swappiness = machine.swap_bytes, machine.swappiness
     if not swap or swappiness is None:
-        return _ok("swap", "none" if swap == 0 else "not told by this system")
+        return _ok("swap", "none" if swap == 0 else "not reported by this system")
     found = f"{size_text(swap)}, swappiness {swappiness}"
     if swappiness <= _SWAPPINESS_WANTED:
         return _ok("swap", found)
@@ -166,20 +168,22 @@ def check_swap(machine: MachineFacts) -> Finding:
 
 
 def check_clock(machine: MachineFacts) -> Finding:
-    """Timestamps, retention and the order of events between machines hang on it."""
+    """Check the clock: timestamps, retention and the order of events depend on it."""
     if machine.now_ms < _BUILT_MS:
-        return _fail("clock", "years behind", "set it: retention would delete or keep wrongly")
+        return _fail(
+            "clock", "years behind", "set the clock: retention would delete the wrong records"
+        )
     if machine.clock_jump_ms > _CLOCK_JUMP_MS_MAX:
         return _warn(
             "clock",
             f"jumped by {machine.clock_jump_ms:.0f} ms while watched",
-            "let the time service slew the clock rather than step it",
+            "configure the time service to slew the clock instead of stepping it",
         )
     if machine.clock_is_synchronized is False:
         return _warn(
             "clock",
-            "not synchronized, says the kernel",
-            "run a time service such as chrony or systemd-timesyncd; for a container, on its host",
+            "not synchronized according to the kernel",
+            "run a time service such as chrony or systemd-timesyncd; for containers, on the host",
         )
     known = machine.clock_is_synchronized is not None
     return _ok("clock", "synchronized" if known else "steady")
@@ -188,16 +192,16 @@ def check_clock(machine: MachineFacts) -> Finding:
 def check_access(directory: DirectoryFacts) -> Finding:
     name = _about("access", directory)
     if directory.is_read_only:
-        return _fail(name, "mounted read-only", "mount it for writing or choose another --data")
+        return _fail(name, "mounted read-only", "mount it writable or choose another --data")
     if not directory.is_writable:
         return _fail(name, "not writable for this user", "change its owner or choose another")
-    return _ok(name, "writable" if directory.exists else "will be made on the first start")
+    return _ok(name, "writable" if directory.exists else "created at the first start")
 
 
 def check_file_system(directory: DirectoryFacts) -> Finding:
     name, kind = _about("file system", directory), directory.file_system
     if kind is None:
-        return _ok(name, "not told by this system")
+        return _ok(name, "not reported by this system")
     if file_systems.is_good(kind):
         return _ok(name, kind)
     if file_systems.is_shared(kind):
@@ -205,10 +209,10 @@ def check_file_system(directory: DirectoryFacts) -> Finding:
     if file_systems.is_lost_at_restart(kind):
         return _warn(
             name,
-            f"{kind}, gone after a restart of the machine or container",
-            "fine for tests; for data that matters use a disk with ext4 or xfs",
+            f"{kind}, lost at a restart of the machine or container",
+            "sufficient for tests; use a disk with ext4 or xfs for data that matters",
         )
-    return _warn(name, kind, "works, but ext4 and xfs are what Kafka's promises are tested on")
+    return _warn(name, kind, "works, but Kafka's guarantees are tested on ext4 and xfs")
 
 
 def check_space(directory: DirectoryFacts) -> Finding:
@@ -216,27 +220,27 @@ def check_space(directory: DirectoryFacts) -> Finding:
     share = free / total if total else 1.0
     found = f"{size_text(free)} free of {size_text(total)} ({share:.0%})"
     if free < _FREE_NEEDED or share < 0.02:
-        return _fail(name, found, "make room, or lower retention.ms and retention.bytes")
+        return _fail(name, found, "free space, or lower retention.ms and retention.bytes")
     if share < 0.10:
-        return _warn(name, found, "producers are refused when it is full; plan for more")
+        return _warn(name, found, "produce requests fail on a full disk; plan for more space")
     return _ok(name, found)
 
 
 def check_inodes(directory: DirectoryFacts) -> Finding:
-    """A segment is three files and more."""
+    """Check free inodes: each segment needs at least three files."""
     name, free, total = _about("inodes", directory), directory.free_inodes, directory.total_inodes
     if not total:
         return _ok(name, "without a limit")
     share = free / total
     found = f"{_count(free)} free of {_count(total)} ({share:.0%})"
-    advice = "no files can be made without; delete small files or use larger segments"
+    advice = "files cannot be created without inodes; delete small files or use larger segments"
     if share < 0.01:
         return _fail(name, found, advice)
     return _warn(name, found, advice) if share < 0.05 else _ok(name, found)
 
 
 def check_devices(directories: Iterable[DirectoryFacts]) -> Iterator[Finding]:
-    """Several log directories are for several disks."""
+    """Check that several log directories are on several disks."""
     by_device: dict[int, list[str]] = {}
     for directory in directories:
         by_device.setdefault(directory.device, []).append(directory.path)
@@ -245,12 +249,12 @@ def check_devices(directories: Iterable[DirectoryFacts]) -> Iterator[Finding]:
             yield _warn(
                 "log directories",
                 f"{', '.join(paths)} are on one device",
-                "give each disk one directory: a failing disk then takes only its own partitions",
+                "use one disk per directory: a failing disk then affects only its partitions",
             )
 
 
 def check_topics(cluster: ClusterFacts) -> Finding:
-    """A few large topics work better than many small ones."""
+    """Check for many small topics: a few large topics work better."""
     topics = [topic for topic in cluster.topics if not topic.name.startswith("__")]
     small = [topic for topic in topics if topic.size_bytes < _TOPIC_SMALL_BYTES]
     found = f"{_count(len(topics))} topics, {_count(len(small))} of them under 1 MiB"
@@ -285,7 +289,7 @@ def check_offline(cluster: ClusterFacts) -> Finding:
     return _fail(
         "log directories",
         f"offline: {', '.join(offline)}",
-        "look into the broker's log for the disk's error, repair the disk and restart",
+        "find the disk's error in the broker's log, repair the disk and restart",
     )
 
 

@@ -1,7 +1,7 @@
-"""Which file systems keep what a broker promises: asked by `headrace doctor` and at each start.
+"""Suitability of file systems for a broker, checked by `headrace doctor` and at each start.
 
-Kafka is at home on ext4 and xfs. What is shared over a network breaks its promises: there renames
-and fsync do not keep their word, and deleting an open file fails.
+Kafka is tested on ext4 and xfs. Network file systems break its guarantees: renames and fsync are
+unreliable there, and deleting an open file fails.
 """
 
 _GOOD = frozenset({"ext4", "xfs"})
@@ -17,15 +17,15 @@ SHARED_ADVICE = "records may be lost here: use a local disk with ext4 or xfs"
 
 
 def is_good(kind: str) -> bool:
-    """Whether Kafka's promises are tested on it."""
+    """Return whether Kafka's guarantees are tested on this kind."""
     return kind in _GOOD
 
 
 def is_shared(kind: str) -> bool:
-    """Whether other machines, or another program, have a hand in it."""
+    """Return whether other machines or programs also manage the files."""
     return kind in _SHARED or kind.startswith("fuse.")
 
 
 def is_lost_at_restart(kind: str) -> bool:
-    """Whether it goes with the machine or the container."""
+    """Return whether the files are lost with the machine or the container."""
     return kind in _LOST

@@ -1,13 +1,47 @@
-"""The click side of the program: a group that imports a command when it is called."""
+"""The root click group: it imports a command's module when the command is called.
+
+The table has the summaries of all commands. A command's module defines `command`, a click command.
+"""
+
+from difflib import get_close_matches
+from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
-from headrace.cli.main import COMMANDS, load
 from headrace.errors import HeadraceError
+
+COMMANDS: dict[str, str] = {
+    "up": "Start a node and serve Kafka clients until Ctrl-C.",
+    "format": "Prepare the log directories of a node for a new cluster.",
+    "topics": "List, describe, create, alter and delete topics.",
+    "configs": "Describe and alter the settings of topics and brokers.",
+    "produce": "Write lines from standard input as records.",
+    "consume": "Write records to standard output.",
+    "queue": "Use a topic as a work queue: put and take tasks, show statistics.",
+    "offsets": "Show the first and end offsets of partitions, or offsets by time.",
+    "records": "Show a record with its batch, list producers, delete records.",
+    "groups": "List, describe, reset and delete groups.",
+    "transactions": "List and describe transactions, abort hanging ones.",
+    "log": "Dump the files of a log as text, list segments and directories.",
+    "cluster": "Describe a cluster, check its health, elect leaders, change controllers.",
+    "pipelines": "Create, check, draw, test and run pipelines on Spark.",
+    "tables": "Show the lake's tables: rows, history, lineage, differences.",
+    "registry": "Run a schema registry with Confluent's REST interface.",
+    "schema": "Register, compare, check, move and generate schemas.",
+    "rest": "Run a REST proxy: produce, consume and administer over HTTP.",
+    "serve": "Serve SQL over the lake's tables by HTTP.",
+    "capture": "Write a topic into Avro or Parquet files, one per time window.",
+    "spark": "Check Java and Spark, prepare faster starts, fetch connector jars.",
+    "bench": "Measure throughput and latency of a cluster under load.",
+    "doctor": "Check this machine for problems before they cost data.",
+    "size": "Calculate the machines that a load needs.",
+    "completion": "Print the script that completes commands in bash, zsh or fish.",
+}
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name and summary; their modules are imported on use."""
+    """A group that lists commands from a table and imports their modules on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -15,8 +49,29 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = load(cmd_name).command
+        command: click.Command = import_module(f"headrace.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a command; reject an unknown name with the nearest ones."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(name, COMMANDS, n=2, cutoff=0.7)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name from the table, without importing the commands."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=summary)
+            for name, summary in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -24,7 +79,7 @@ class LazyGroup(click.Group):
 
 
 def run(arguments: list[str]) -> int:
-    """Run a click command line without click's own `sys.exit`, so that one place decides."""
+    """Run a click command line without click's own `sys.exit`; `main` decides the exit code."""
     try:
         result = headrace.main(arguments, prog_name="headrace", standalone_mode=False)
     except click.ClickException as error:
@@ -56,11 +111,11 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     is_eager=True,
     expose_value=False,
     callback=_version,
-    help="Show the version and stop.",
+    help="Print the version and exit.",
 )
 def headrace() -> None:
     """Headrace: a Kafka-compatible streaming platform.
 
-    Every command but `up` and `doctor` works with any Kafka cluster; name one with --bootstrap
-    or the environment variable HEADRACE_BOOTSTRAP.
+    Commands that connect to a broker work with any Kafka cluster; name one with --bootstrap or the
+    environment variable HEADRACE_BOOTSTRAP.
     """

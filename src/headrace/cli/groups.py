@@ -1,4 +1,4 @@
-"""`headrace groups`: who reads what, how far behind, in records and in seconds; resets."""
+"""`headrace groups`: members and lag of groups, in records and in seconds; offset resets."""
 
 import fnmatch
 import re
@@ -10,14 +10,14 @@ import click
 import msgspec
 
 from headrace.cli.options import (
-    admin,
-    cluster_options,
+    ClusterOptions,
+    admin_options,
     confirm,
     duration_ms,
-    json_option,
     moment,
+    yes_option,
 )
-from headrace.cli.output import counted, print_json, print_line, print_table, report, warn
+from headrace.cli.output import counted, print_json, print_line, print_rows, report, warn
 from headrace.client.admin import Admin
 from headrace.client.cluster import near_names
 from headrace.client.group_descriptions import GroupDescription, PartitionLag
@@ -39,14 +39,14 @@ _UUID_END = re.compile(r"(-[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 TYPES = ("classic", "consumer", "share", "streams")
 
 
-class DescribedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A group, its members and how far each partition is behind."""
+class GroupWithLag(msgspec.Struct, frozen=True, kw_only=True):
+    """A group with its members and the lag of each partition."""
 
     group: GroupDescription
     partitions: list[PartitionLag]
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class OffsetMove(msgspec.Struct, frozen=True, kw_only=True):
     """A committed offset before and after a reset."""
 
     topic: str
@@ -76,47 +76,53 @@ def command() -> None:
     multiple=True,
     help="Only groups of this type; may be repeated.",
 )
-@cluster_options
-@json_option
+@admin_options
 def list_groups(
-    pattern: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool, **cluster: Any
+    pattern: str,
+    states: tuple[str, ...],
+    types: tuple[str, ...],
+    as_json: bool,
+    cluster: ClusterOptions,
 ) -> None:
     """List groups, all or those whose name matches PATTERN (as in 'billing-*')."""
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         found = [
             one
             for one in client.groups.all(states, types)
             if fnmatch.fnmatchcase(one.group, pattern)
         ]
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ("group", "type", "state", "protocol", "coordinator"),
-        [(one.group, one.type, one.state, one.protocol_type, one.coordinator) for one in found],
+    print_rows(
+        found,
+        {
+            "group": lambda one: one.group,
+            "type": lambda one: one.type,
+            "state": lambda one: one.state,
+            "protocol": lambda one: one.protocol_type,
+            "coordinator": lambda one: one.coordinator,
+        },
+        as_json=as_json,
     )
 
 
 @command.command("describe")
 @click.argument("names", nargs=-1, metavar="GROUP...")
-@click.option("--all", "all_groups", is_flag=True, help="Every group of consumers.")
-@click.option("--members", is_flag=True, help="Show the members in place of the partitions.")
-@cluster_options
-@json_option
+@click.option("--all", "all_groups", is_flag=True, help="Describe every group.")
+@click.option("--members", is_flag=True, help="Show the members instead of the partitions.")
+@admin_options
 def describe_groups(
-    names: tuple[str, ...], all_groups: bool, members: bool, as_json: bool, **cluster: Any
+    names: tuple[str, ...], all_groups: bool, members: bool, as_json: bool, cluster: ClusterOptions
 ) -> None:
-    """Show how far groups are behind, and who reads what.
+    """Show the lag of groups, and the member that reads each partition.
 
-    Lag in seconds is the age of the record that is read next; of a share group, that of the oldest
-    record that is not done with.
+    Lag in seconds is the age of the next record to read; for a share group, the age of the oldest
+    unfinished record.
 
     \b
     headrace groups describe billing
     """
     if bool(names) == all_groups:
         raise click.UsageError("name groups, or give --all")
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         if all_groups:
             listed = client.groups.all()
             names = tuple(one.group for one in listed if one.type in ("", "classic", "consumer"))
@@ -128,17 +134,17 @@ def describe_groups(
         _print_group(one, members=members)
 
 
-def _describe(client: Admin, name: str) -> DescribedGroup:
+def _describe(client: Admin, name: str) -> GroupWithLag:
     group = client.groups.describe(name)
     assigned: dict[str, list[int]] = {}
     for member in group.members:
         for topic, partitions in member.assignment.items():
             assigned.setdefault(topic, []).extend(partitions)
     now_ms = time.time_ns() // 1_000_000
-    return DescribedGroup(group=group, partitions=client.groups.lag(name, now_ms, assigned))
+    return GroupWithLag(group=group, partitions=client.groups.lag(name, now_ms, assigned))
 
 
-def _print_group(described: DescribedGroup, *, members: bool) -> None:
+def _print_group(described: GroupWithLag, *, members: bool) -> None:
     group, rows = described.group, described.partitions
     records = sum(row.lag or 0 for row in rows)
     seconds = max((row.lag_seconds or 0.0 for row in rows), default=0.0)
@@ -149,28 +155,28 @@ def _print_group(described: DescribedGroup, *, members: bool) -> None:
         f" {counted(records, 'record')} and {seconds:.1f} s behind, coordinator {group.coordinator}"
     )
     if members:
-        print_table(
-            ("member", "instance", "client", "host", "partitions"),
-            [
-                (one.member_id, one.instance_id, one.client_id, one.host, _owned(one.assignment))
-                for one in group.members
-            ],
+        print_rows(
+            group.members,
+            {
+                "member": lambda one: one.member_id,
+                "instance": lambda one: one.instance_id,
+                "client": lambda one: one.client_id,
+                "host": lambda one: one.host,
+                "partitions": lambda one: _owned(one.assignment),
+            },
         )
         return
-    print_table(
-        ("topic", "partition", "committed", "end", "lag", "lag (s)", "member"),
-        [
-            (
-                row.topic,
-                row.partition,
-                row.committed,
-                row.end,
-                row.lag,
-                row.lag_seconds,
-                _owner(group, row),
-            )
-            for row in rows
-        ],
+    print_rows(
+        rows,
+        {
+            "topic": lambda row: row.topic,
+            "partition": lambda row: row.partition,
+            "committed": lambda row: row.committed,
+            "end": lambda row: row.end,
+            "lag": lambda row: row.lag,
+            "lag (s)": lambda row: row.lag_seconds,
+            "member": lambda row: _owner(group, row),
+        },
     )
 
 
@@ -182,13 +188,13 @@ def _owned(assignment: dict[str, list[int]]) -> str:
 
 
 def _owner(group: GroupDescription, row: PartitionLag) -> str | None:
-    """Who reads a partition; in a share group there may be several."""
+    """Return the members that read a partition; a share group may have several."""
     owners = [short_member(one.member_id) for one in group.owners_of(row.topic, row.partition)]
     return " ".join(owners) if owners else None
 
 
 def short_member(member_id: str) -> str:
-    """The client's name and the start of its UUID: enough to tell members of a group apart."""
+    """Shorten a member id to the client's name and the start of its UUID, unique in a group."""
     return _UUID_END.sub(r"\1", member_id)
 
 
@@ -200,34 +206,37 @@ def short_member(member_id: str) -> str:
     "topics",
     multiple=True,
     metavar="TOPIC[:P,...]",
-    help="These partitions; may be repeated. Else all that the group has committed for.",
+    help="These partitions; may be repeated. By default all with committed offsets.",
 )
 @click.option("--to-earliest", is_flag=True, help="To the oldest record.")
-@click.option("--to-latest", is_flag=True, help="To the end: skip all that is there.")
+@click.option("--to-latest", is_flag=True, help="To the end: skip all existing records.")
 @click.option("--to-offset", type=click.IntRange(min=0), help="To this offset.")
 @click.option("--to-time", type=moment, metavar="TIME", help="To the first record at this time.")
 @click.option(
-    "--by-duration", type=duration_ms, metavar="DURATION", help="To where it was so long ago."
+    "--by-duration",
+    type=duration_ms,
+    metavar="DURATION",
+    help="To the first record of this long ago.",
 )
-@click.option("--shift-by", type=int, metavar="N", help="By so many offsets, back if negative.")
-@click.option("--to-current", is_flag=True, help="Where it is: shows, or keeps what is there.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
-@cluster_options
-@json_option
+@click.option(
+    "--shift-by", type=int, metavar="N", help="By this many offsets; backwards if negative."
+)
+@click.option(
+    "--to-current", is_flag=True, help="Keep the committed offsets; with --dry-run, show them."
+)
+@click.option("--dry-run", is_flag=True, help="Print the changes without applying them.")
+@yes_option
+@admin_options
 def reset(
     group: str,
     topics: tuple[str, ...],
     dry_run: bool,
     yes: bool,
     as_json: bool,
-    bootstrap: str,
-    command_config: str | None,
-    timeout: float,
-    properties: tuple[tuple[str, str], ...],
+    cluster: ClusterOptions,
     **target: Any,
 ) -> int:
-    """Set where a group without members goes on reading.
+    """Set the offsets at which a group without members continues.
 
     \b
     headrace groups reset billing --topic orders --to-earliest --dry-run
@@ -236,7 +245,7 @@ def reset(
     given = {name: value for name, value in target.items() if value not in (None, False)}
     if len(given) != 1:
         raise click.UsageError("give exactly one of the options --to-..., --by-..., --shift-...")
-    with admin(bootstrap, command_config, timeout, properties) as client:
+    with cluster.admin() as client:
         moves = plan(client, group, topics, *next(iter(given.items())))
         _warn_of_new_group(client, group)
         if dry_run:
@@ -254,28 +263,32 @@ def reset(
 
 
 def _warn_of_new_group(client: Admin, group: str) -> None:
-    """Offsets of a group that is not there make it, which a misspelt name did not mean."""
+    """Warn that the first offsets create a group: the name may be misspelt."""
     try:
         client.groups.describe(group)
     except GroupIdNotFound:
         near = near_names(group, [one.group for one in client.groups.all()])
-        warn(f"there is no group {group!r} yet{near}; its first offsets make it")
+        warn(f"group {group!r} does not exist{near}; its first offsets create it")
 
 
-def plan(client: Admin, group: str, topics: Sequence[str], kind: str, value: Any) -> list[Move]:
-    """Where each partition would go; never outside of what the partition holds."""
+def plan(
+    client: Admin, group: str, topics: Sequence[str], kind: str, value: Any
+) -> list[OffsetMove]:
+    """Return the new offset of each partition, limited to the range of the log."""
     committed = {key: one[0] for key, one in client.groups.committed(group).items()}
     chosen = _chosen(client, topics) if topics else sorted(committed)
     if not chosen:
         raise HeadraceError(
-            f"group {group!r} has committed nothing; name what to reset with --topic"
+            f"group {group!r} has no committed offsets; name the topics to reset with --topic"
         )
     wanted: Offsets = {}
     for topic in dict.fromkeys(topic for topic, _ in chosen):
         partitions = [number for name, number in chosen if name == topic]
         wanted.update(_targets(client, topic, partitions, committed, kind, value))
     return [
-        Move(topic=topic, partition=number, before=committed.get((topic, number)), after=after)
+        OffsetMove(
+            topic=topic, partition=number, before=committed.get((topic, number)), after=after
+        )
         for (topic, number), after in sorted(wanted.items())
     ]
 
@@ -319,7 +332,7 @@ def _targets(
                 after = found[number] if found[number] >= 0 else last[number]
             case _:
                 if now is None:
-                    raise HeadraceError(f"{topic}-{number} has no committed offset to go from")
+                    raise HeadraceError(f"{topic}-{number} has no committed offset to start from")
                 after = now + int(value) if kind == "shift_by" else now
         targets[topic, number] = min(max(after, first[number]), last[number])
     return targets
@@ -333,25 +346,27 @@ def _offsets(
     }
 
 
-def _print_moves(moves: list[Move], *, as_json: bool) -> None:
-    if as_json:
-        print_json(moves)
-        return
-    print_table(
-        ("topic", "partition", "before", "after"),
-        [(one.topic, one.partition, one.before, one.after) for one in moves],
+def _print_moves(moves: list[OffsetMove], *, as_json: bool) -> None:
+    print_rows(
+        moves,
+        {
+            "topic": lambda one: one.topic,
+            "partition": lambda one: one.partition,
+            "before": lambda one: one.before,
+            "after": lambda one: one.after,
+        },
+        as_json=as_json,
     )
 
 
 @command.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
-@cluster_options
-@json_option
-def delete(names: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any) -> int:
-    """Forget groups without members, and all that they have committed."""
+@yes_option
+@admin_options
+def delete(names: tuple[str, ...], yes: bool, as_json: bool, cluster: ClusterOptions) -> int:
+    """Delete groups without members, and their committed offsets."""
     confirm(f"Delete group {', '.join(names)}?", yes=yes)
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         outcomes = client.groups.delete(names)
     return report(outcomes, done="deleted", as_json=as_json)
 
@@ -365,16 +380,15 @@ def delete(names: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any) -> 
     multiple=True,
     required=True,
     metavar="TOPIC[:P,...]",
-    help="The offsets of these partitions; may be repeated.",
+    help="Delete the offsets of these partitions; may be repeated.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
-@cluster_options
-@json_option
+@yes_option
+@admin_options
 def delete_offsets(
-    group: str, topics: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any
+    group: str, topics: tuple[str, ...], yes: bool, as_json: bool, cluster: ClusterOptions
 ) -> int:
-    """Forget what a group has committed for topics that it does not read any more."""
+    """Delete a group's committed offsets of topics that it no longer reads."""
     confirm(f"Delete offsets of {group} for {', '.join(topics)}?", yes=yes)
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         outcomes = client.groups.delete_offsets(group, _chosen(client, topics))
     return report(outcomes, done="deleted", as_json=as_json)

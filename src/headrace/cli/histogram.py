@@ -1,4 +1,4 @@
-"""Latencies counted in buckets: constant memory, mergeable, and true to one part in sixty."""
+"""Latency histograms: constant memory, mergeable, exact to one part in sixty."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What is told of a distribution, in milliseconds."""
+    """Summary of a distribution, in milliseconds."""
 
     p50: float
     p95: float
@@ -31,7 +31,7 @@ class Histogram(msgspec.Struct):
     max_us: int = 0
 
     def add(self, value_us: int, count: int = 1) -> None:
-        """Count a value; clocks that disagree may make one negative, which counts as zero."""
+        """Count a value; a negative one, caused by clocks that disagree, counts as zero."""
         value_us = max(0, value_us)
         self.buckets[bucket_of(value_us)] += count
         self.count += count
@@ -39,14 +39,14 @@ class Histogram(msgspec.Struct):
         self.max_us = max(self.max_us, value_us)
 
     def merge(self, other: "Histogram") -> None:
-        """Count everything that another one counted."""
+        """Add the counts of another histogram."""
         self.buckets.update(other.buckets)
         self.count += other.count
         self.total_us += other.total_us
         self.max_us = max(self.max_us, other.max_us)
 
     def percentile_us(self, percent: float) -> int:
-        """The value that this share of all values does not exceed, to the width of a bucket."""
+        """Return the percentile for a share of all values, exact to the width of a bucket."""
         rank = self.count * percent / 100
         passed = 0
         for bucket in sorted(self.buckets):
@@ -56,7 +56,7 @@ class Histogram(msgspec.Struct):
         return self.max_us
 
     def summary(self) -> Summary | None:
-        """The usual figures, when anything was counted."""
+        """Return the usual figures, or None if nothing was counted."""
         if not self.count:
             return None
         p50, p95, p99, p99_9 = (self.percentile_us(percent) / 1000 for percent in PERCENTILES)
@@ -65,7 +65,7 @@ class Histogram(msgspec.Struct):
 
 
 def bucket_of(value: int) -> int:
-    """The number of a value's bucket; buckets are ordered as values are."""
+    """Return the index of a value's bucket; buckets are ordered by value."""
     if value < _EXACT_BELOW:
         return value
     shift = value.bit_length() - _STEP_BITS - 1
@@ -73,7 +73,7 @@ def bucket_of(value: int) -> int:
 
 
 def top_of(bucket: int) -> int:
-    """The largest value of a bucket."""
+    """Return the largest value of a bucket."""
     if bucket < _EXACT_BELOW:
         return bucket
     shift = (bucket >> _STEP_BITS) - 1

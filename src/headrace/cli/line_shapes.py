@@ -1,6 +1,8 @@
-"""What the lines of `headrace produce` mean: keys, values, nulls, and what all records share."""
+"""The input of `headrace produce`: lines in lists, and their formats: keys, values, nulls."""
 
-from collections.abc import Callable, Iterable
+import os
+import select
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -13,9 +15,11 @@ from headrace.errors import HeadraceError
 Pair = tuple[bytes | None, bytes | None]
 Item = TypeVar("Item")
 
+CHUNK_BYTES = 1 << 20
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """How a line becomes a record."""
+
+class LineShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that turn a line into a record."""
 
     key_separator: bytes | None = None
     key: bytes | None = None
@@ -25,11 +29,11 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     null_marker: bytes | None = None
     from_json: bool = False
     repartition: bool = False
-    """Whether the partition that a JSON line names is left to the key."""
+    """Ignore the partition of a JSON line, and let the key choose."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether records are no more than values."""
+        """Return whether records consist of a value only."""
         return (
             self.key is None
             and self.key_separator is None
@@ -38,10 +42,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def send_lines(producer: RecordProducer, shape: Shape, lines: list[bytes]) -> None:
-    """Send lines as records by the quickest way that their shape allows.
+def send_lines(producer: RecordProducer, shape: LineShape, lines: list[bytes]) -> None:
+    """Send lines as records by the fastest call that their format allows.
 
-    A line that cannot be read is an error, after everything before it was sent.
+    An invalid line raises an error after all lines before it have been sent.
     """
     if shape.from_json:
         _send_each(lines, lambda line: record_of(line, shape), producer.send)
@@ -57,8 +61,53 @@ def send_lines(producer: RecordProducer, shape: Shape, lines: list[bytes]) -> No
         )
 
 
-def record_of(line: bytes, shape: Shape) -> OutgoingRecord:
-    """The record of a JSON line; what the command line says comes before what the line says."""
+class LineSplitter:
+    """Splits chunks into lines; an unfinished last line is kept for the next chunk."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    def push(self, chunk: bytes) -> list[bytes]:
+        """Return the lines completed by this chunk, without their newlines."""
+        end = chunk.find(b"\n")
+        if end < 0:
+            # Collect the parts: joining each time costs quadratic time for a line over many chunks.
+            self._rest.append(chunk)
+            return []
+        lines = chunk.split(b"\n")
+        if self._rest:
+            lines[0] = b"".join([*self._rest, lines[0]])
+        last = lines.pop()
+        self._rest = [last] if last else []
+        return lines
+
+    def finish(self) -> list[bytes]:
+        """Return the last line if the stream does not end with a newline."""
+        last = b"".join(self._rest)
+        self._rest = []
+        return [last] if last else []
+
+
+def read_lines(
+    descriptor: int, idle: Callable[[], None], *, interval_s: float = 0.5
+) -> Iterator[list[bytes]]:
+    """Yield lists of lines as they arrive; call `idle` periodically while none arrive."""
+    splitter = LineSplitter()
+    while True:
+        if not select.select([descriptor], [], [], interval_s)[0]:
+            idle()
+            continue
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        if not chunk:
+            break
+        if lines := splitter.push(chunk):
+            yield lines
+    if lines := splitter.finish():
+        yield lines
+
+
+def record_of(line: bytes, shape: LineShape) -> OutgoingRecord:
+    """Build the record of a JSON line; options of the command line override the line."""
     found = parse_json_record(line)
     return found._replace(
         key=found.key if shape.key is None else shape.key,
@@ -68,19 +117,19 @@ def record_of(line: bytes, shape: Shape) -> OutgoingRecord:
     )
 
 
-def _partition(found: int, shape: Shape) -> int:
+def _partition(found: int, shape: LineShape) -> int:
     if shape.partition >= 0 or shape.repartition:
         return shape.partition
     return found
 
 
-def pair_of(line: bytes, shape: Shape) -> Pair:
-    """Key and value of one line."""
+def pair_of(line: bytes, shape: LineShape) -> Pair:
+    """Split one line into key and value."""
     if shape.key_separator is None:
         return shape.key, None if line == shape.null_marker else line
     key, separator, value = line.partition(shape.key_separator)
     if not separator:
-        # Sent without a key it would land on any partition, and nobody would notice.
+        # Without a key the record would silently go to any partition.
         raise HeadraceError(f"no key separator {shape.key_separator.decode()!r} in {_shown(line)}")
     marker = shape.null_marker
     return (None if key == marker else key, None if value == marker else value)
@@ -93,7 +142,7 @@ def _send_each(
     try:
         items.extend(map(convert, lines))
     finally:
-        # `extend` keeps what it took before a line raised.
+        # `extend` keeps the records built before a line raised.
         if items:
             send(items)
 

@@ -1,7 +1,7 @@
-"""Runs a load: starts the workers of a plan, listens to them, and brings their results together.
+"""Running a load: start the workers of a plan, receive their reports and combine the results.
 
-Producers warm up first, then consumers take their place at the end of the log, then all get the
-word to go. When the producers are done, consumers read to the end and report.
+Producers warm up first, then consumers seek to the end of the log, then all workers start at
+once. When the producers are done, consumers read to the end and report.
 """
 
 import multiprocessing
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from headrace.cli.load_plan import (
     Done,
     Failed,
-    Plan,
-    Progress,
+    LoadPlan,
+    LoadProgress,
+    LoadResult,
     Ready,
     Report,
-    Result,
-    Share,
+    WorkerShare,
     combined,
 )
 from headrace.cli.load_workers import consume_load, produce_load, run_worker
@@ -28,34 +28,34 @@ from headrace.errors import HeadraceError
 READY_S = 60.0
 FINISH_S = 90.0
 
-Work = Callable[[Share, Connection], None]
-Watch = Callable[[Progress, Progress, float], None]
-"""Is told what was produced and consumed so far, and the seconds since the start."""
+Work = Callable[[WorkerShare, Connection], None]
+Watch = Callable[[LoadProgress, LoadProgress, float], None]
+"""Callback with the counts of produced and consumed records and the seconds since the start."""
 
 
 class LoadFailure(HeadraceError):
-    """A worker of the load could not do its part."""
+    """A worker of the load failed."""
 
 
-class Worker(NamedTuple):
-    """A process and our end of its pipe."""
+class LoadWorker(NamedTuple):
+    """A process and this side's end of its pipe."""
 
     process: BaseProcess
     pipe: Connection
 
 
-class Load:
+class LoadRun:
     """The workers of one plan."""
 
-    def __init__(self, plan: Plan, watch: Watch) -> None:
+    def __init__(self, plan: LoadPlan, watch: Watch) -> None:
         self._plan = plan
         self._watch = watch
-        self._workers: list[Worker] = []
-        self._progress: dict[Connection, Progress] = {}
+        self._workers: list[LoadWorker] = []
+        self._progress: dict[Connection, LoadProgress] = {}
         self._done: dict[Connection, Done] = {}
 
-    def run(self) -> tuple[Result | None, Result | None]:
-        """What the producers and what the consumers reached."""
+    def run(self) -> tuple[LoadResult | None, LoadResult | None]:
+        """Run the load; return the results of the producers and of the consumers."""
         try:
             producers = self._start(produce_load, self._plan.producers)
             consumers = self._start(consume_load, self._plan.consumers)
@@ -67,31 +67,33 @@ class Load:
                 worker.pipe.close()
 
     def _drive(
-        self, producers: list[Worker], consumers: list[Worker]
-    ) -> tuple[Result | None, Result | None]:
+        self, producers: list[LoadWorker], consumers: list[LoadWorker]
+    ) -> tuple[LoadResult | None, LoadResult | None]:
         started = time.monotonic()
-        _tell(producers + consumers)
+        _signal(producers + consumers)
         try:
             self._listen(producers, consumers, started, producers)
         except KeyboardInterrupt:
-            _tell(producers)  # What was sent so far is still acknowledged, read and reported.
+            _signal(
+                producers
+            )  # Records that are already sent are still acknowledged, read and reported.
             self._listen(producers, consumers, started, producers, FINISH_S)
-        _tell(consumers)
+        _signal(consumers)
         self._listen(producers, consumers, started, consumers, None if not producers else FINISH_S)
         return self._result(producers), self._result(consumers)
 
-    def _start(self, work: Work, count: int) -> list[Worker]:
+    def _start(self, work: Work, count: int) -> list[LoadWorker]:
         """Start workers and wait until all of them are ready."""
         # A new interpreter for each: forked librdkafka threads would not survive.
         context = multiprocessing.get_context("spawn")
         workers = []
         for index in range(count):
             ours, theirs = context.Pipe()
-            share = Share(self._plan, index)
+            share = WorkerShare(self._plan, index)
             process = context.Process(target=run_worker, args=(work, share, theirs), daemon=True)
             process.start()
             theirs.close()
-            workers.append(Worker(process, ours))
+            workers.append(LoadWorker(process, ours))
             self._workers.append(workers[-1])
         for worker in workers:
             if not worker.pipe.poll(READY_S):
@@ -101,13 +103,13 @@ class Load:
 
     def _listen(
         self,
-        producers: list[Worker],
-        consumers: list[Worker],
+        producers: list[LoadWorker],
+        consumers: list[LoadWorker],
         started: float,
-        awaited: list[Worker],
+        awaited: list[LoadWorker],
         timeout_s: float | None = None,
     ) -> None:
-        """Take reports until the awaited workers are done."""
+        """Receive reports until the pending workers are done."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while pending := [w.pipe for w in awaited if w.pipe not in self._done]:
             if deadline is not None and time.monotonic() > deadline:
@@ -122,19 +124,21 @@ class Load:
         match report:
             case Ready():
                 pass
-            case Progress():
+            case LoadProgress():
                 self._progress[pipe] = report
             case Done():
                 self._done[pipe] = report
-                self._progress[pipe] = Progress(report.records, report.size_bytes)
+                self._progress[pipe] = LoadProgress(report.records, report.size_bytes)
             case Failed():
-                raise LoadFailure(f"a worker gave up: {report.reason}")
+                raise LoadFailure(f"a worker failed: {report.reason}")
 
-    def _sum(self, workers: list[Worker]) -> Progress:
+    def _sum(self, workers: list[LoadWorker]) -> LoadProgress:
         parts = [self._progress[w.pipe] for w in workers if w.pipe in self._progress]
-        return Progress(sum(part.records for part in parts), sum(part.size_bytes for part in parts))
+        return LoadProgress(
+            sum(part.records for part in parts), sum(part.size_bytes for part in parts)
+        )
 
-    def _result(self, workers: list[Worker]) -> Result | None:
+    def _result(self, workers: list[LoadWorker]) -> LoadResult | None:
         return combined([self._done[worker.pipe] for worker in workers]) if workers else None
 
 
@@ -146,7 +150,7 @@ def _receive(pipe: Connection) -> Report:
     return report
 
 
-def _tell(workers: list[Worker]) -> None:
-    """The next word to each: first to go, then to come to an end."""
+def _signal(workers: list[LoadWorker]) -> None:
+    """Send the next signal to each worker: first start, then finish."""
     for worker in workers:
         worker.pipe.send(None)

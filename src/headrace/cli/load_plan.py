@@ -1,4 +1,4 @@
-"""What `headrace bench` shall do, what its workers tell while they do it, and what comes out."""
+"""The plan of `headrace bench`, the reports of its workers, and the results."""
 
 import msgspec
 
@@ -7,8 +7,8 @@ from headrace.cli.histogram import Histogram, Summary
 STAMP_BYTES = 8
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One load, as the user models it."""
+class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One load, as configured by the user."""
 
     bootstrap: str
     topic: str
@@ -17,7 +17,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float | None
     size_bytes: int
     rate: float | None
-    """Records a second of all producers together; as fast as possible when absent."""
+    """Records per second, by all producers together; unlimited if absent."""
     acks: str
     compression: str
     linger_ms: float
@@ -28,15 +28,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     properties: dict[str, str] = {}
 
 
-class Share(msgspec.Struct, frozen=True):
+class WorkerShare(msgspec.Struct, frozen=True):
     """One worker's part of a plan."""
 
-    plan: Plan
+    plan: LoadPlan
     index: int
 
     @property
     def records(self) -> int | None:
-        """How many of the records this producer sends; the first ones take the remainder."""
+        """Return this producer's number of records; the first producers send the remainder."""
         if self.plan.records is None:
             return None
         each, rest = divmod(self.plan.records, self.plan.producers)
@@ -48,7 +48,7 @@ class Share(msgspec.Struct, frozen=True):
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions that this consumer reads; more consumers than partitions share some."""
+        """Return this consumer's partitions; surplus consumers share some."""
         plan = self.plan
         if plan.consumers >= plan.partitions:
             return [self.index % plan.partitions]
@@ -59,8 +59,8 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """A worker is connected and warm."""
 
 
-class Progress(msgspec.Struct, frozen=True, tag=True):
-    """How far a worker is."""
+class LoadProgress(msgspec.Struct, frozen=True, tag=True):
+    """Progress of a worker."""
 
     records: int
     size_bytes: int
@@ -78,16 +78,16 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A worker could not do its part."""
+    """A worker failed."""
 
     reason: str
 
 
-Report = Ready | Progress | Done | Failed
+Report = Ready | LoadProgress | Done | Failed
 
 
-class Result(msgspec.Struct, frozen=True):
-    """What one side of the load reached."""
+class LoadResult(msgspec.Struct, frozen=True):
+    """Results of one side of the load."""
 
     records: int
     failed: int
@@ -98,8 +98,8 @@ class Result(msgspec.Struct, frozen=True):
     errors: dict[str, int]
 
 
-def combined(parts: list[Done]) -> Result:
-    """The results of all workers of one side; they ran at the same time."""
+def combined(parts: list[Done]) -> LoadResult:
+    """Combine the results of all workers of one side, which ran at the same time."""
     latencies = Histogram()
     errors: dict[str, int] = {}
     for part in parts:
@@ -109,7 +109,7 @@ def combined(parts: list[Done]) -> Result:
     records = sum(part.records for part in parts)
     seconds = max((part.seconds for part in parts), default=0.0)
     per_s = 1 / seconds if seconds else 0.0
-    return Result(
+    return LoadResult(
         records=records,
         failed=sum(part.failed for part in parts),
         seconds=round(seconds, 3),

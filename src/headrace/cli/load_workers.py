@@ -1,8 +1,8 @@
-"""The processes of `headrace bench`: one per producer and consumer, so that none slows another.
+"""The worker processes of `headrace bench`: one per producer and consumer, for isolation.
 
-A worker connects and warms up, says that it is ready, waits for the word to go, works, and reports
-as it does. A record begins with the time it was made (nanoseconds, 8 bytes), so that a consumer
-knows its age; what follows is text that compresses about two to one, as much real data does.
+A worker connects, warms up, reports that it is ready, waits for the start signal, works, and
+reports progress. A record begins with its creation time (nanoseconds, 8 bytes), from which a
+consumer computes its age. The rest is text that compresses about two to one, as much real data.
 """
 
 import math
@@ -18,7 +18,15 @@ from typing import Any
 from confluent_kafka import KafkaError, Message, Producer
 
 from headrace.cli.histogram import Histogram
-from headrace.cli.load_plan import STAMP_BYTES, Done, Failed, Progress, Ready, Report, Share
+from headrace.cli.load_plan import (
+    STAMP_BYTES,
+    Done,
+    Failed,
+    LoadProgress,
+    Ready,
+    Report,
+    WorkerShare,
+)
 from headrace.client.librdkafka import client_settings
 from headrace.client.reader import RecordReader, Start
 
@@ -26,28 +34,30 @@ REPORT_S = 0.25
 IN_FLIGHT_BYTES_MAX = 32 << 20
 FLUSH_S = 60.0
 SILENCE_S = 5.0
-"""A consumer that is told to finish waits this long for records that do not come."""
+"""After the finish signal, a consumer waits this long for missing records."""
 
 _CHUNK_BYTES = 64 << 10
 _SAMPLED_PER_S = 10_000
 
 
-def run_worker(work: Callable[[Share, Connection], None], share: Share, pipe: Connection) -> None:
-    """The first function of a worker's process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle.
+def run_worker(
+    work: Callable[[WorkerShare, Connection], None], share: WorkerShare, pipe: Connection
+) -> None:
+    """Entry point of a worker's process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent handles Ctrl-C.
     try:
         work(share, pipe)
     except (EOFError, BrokenPipeError):
-        pass  # The parent is gone, and with it the reason to go on.
+        pass  # The parent has died, so the worker ends.
     except Exception as error:
-        _tell(pipe, Failed(f"{type(error).__name__}: {error}"))
+        _send(pipe, Failed(f"{type(error).__name__}: {error}"))
 
 
-def produce_load(share: Share, pipe: Connection) -> None:
+def produce_load(share: WorkerShare, pipe: Connection) -> None:
     """Send this producer's share at its rate."""
     producer = LoadProducer(share)
     producer.warm_up()
-    _tell(pipe, Ready())
+    _send(pipe, Ready())
     pipe.recv()
     started = time.monotonic()
     next_report = started + REPORT_S
@@ -56,14 +66,14 @@ def produce_load(share: Share, pipe: Connection) -> None:
         now = time.monotonic()
         if now >= next_report:
             next_report = now + REPORT_S
-            _tell(pipe, Progress(producer.acknowledged, producer.acknowledged * producer.size))
-    _tell(pipe, producer.finish(started))
+            _send(pipe, LoadProgress(producer.acknowledged, producer.acknowledged * producer.size))
+    _send(pipe, producer.finish(started))
 
 
 class LoadProducer:
-    """A paced source of records that samples how long their acknowledgement takes."""
+    """A paced producer that samples the latency of acknowledgements."""
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: WorkerShare) -> None:
         plan = share.plan
         self.size = plan.size_bytes
         self.sent = 0
@@ -96,7 +106,7 @@ class LoadProducer:
         return max(0, self.sent - len(self._producer))
 
     def warm_up(self) -> None:
-        """A record to each partition, so that no measured one waits for a connection."""
+        """Send a record to each partition, so that no measured record waits for a connection."""
         for partition in range(self._partitions):
             self._producer.produce(self._topic, bytes(self.size), partition=partition)
         if self._producer.flush(FLUSH_S):
@@ -108,10 +118,10 @@ class LoadProducer:
         return self._duration_s is not None and elapsed_s >= self._duration_s
 
     def step(self, elapsed_s: float) -> None:
-        """Send what is due, or wait a little when nothing is."""
+        """Send the records that are due, or wait briefly if none are."""
         due = self._due(elapsed_s)
         if due <= 0:
-            # Waits for acknowledgements: a latency ends when we are told, so we listen.
+            # Poll for acknowledgements: a latency ends when its callback runs.
             self._producer.poll(min(0.01, max(0.0, self._next_s() - elapsed_s)))
         elif len(self._producer) >= self._in_flight_max:
             self._producer.poll(0.001)
@@ -135,7 +145,7 @@ class LoadProducer:
         return min(left, int(elapsed_s * self._rate) - self.sent)
 
     def _next_s(self) -> float:
-        """When the next record is due, on the clock of `step`."""
+        """Return when the next record is due, on the clock of `step`."""
         return 0.0 if self._rate is None else (self.sent + 1) / self._rate
 
     def _send(self, count: int) -> None:
@@ -176,18 +186,18 @@ class LoadProducer:
             self.latencies.add(int(latency_s * 1_000_000))
 
 
-def consume_load(share: Share, pipe: Connection) -> None:
-    """Read this consumer's partitions until the parent says that all is sent, and to their end."""
+def consume_load(share: WorkerShare, pipe: Connection) -> None:
+    """Read this consumer's partitions to the end, after the parent signals that all is sent."""
     plan = share.plan
     reader = RecordReader(plan.bootstrap, plan.topic, plan.properties)
     reader.assign(Start(from_beginning=not plan.producers), share.partitions)
-    # On a connection of its own: behind a long poll each question would wait for its end.
+    # Use another connection: behind a long poll each query would wait for its end.
     meter = RecordReader(plan.bootstrap, plan.topic, plan.properties)
     first = _position(meter, share, at_end=bool(plan.producers))
-    _tell(pipe, Ready())
+    _send(pipe, Ready())
     pipe.recv()
-    # Records of an older load would only tell how long ago that was.
-    tally = Tally(measures_age=bool(plan.producers))
+    # Skip the records of an older load: they would distort the latencies.
+    tally = ReceivedRecords(measures_age=bool(plan.producers))
     expected: int | None = None
     next_report = tally.started + REPORT_S
     while expected is None or tally.records < expected:
@@ -200,14 +210,14 @@ def consume_load(share: Share, pipe: Connection) -> None:
             break
         if now >= next_report:
             next_report = now + REPORT_S
-            _tell(pipe, Progress(tally.records, tally.size_bytes))
+            _send(pipe, LoadProgress(tally.records, tally.size_bytes))
     reader.close()
     meter.close()
-    _tell(pipe, tally.done(expected or 0))
+    _send(pipe, tally.done(expected or 0))
 
 
-class Tally:
-    """What a consumer received, and how old it was then."""
+class ReceivedRecords:
+    """Records received by a consumer, and their age at arrival."""
 
     def __init__(self, *, measures_age: bool) -> None:
         self.records = 0
@@ -237,10 +247,10 @@ class Tally:
         return Done(self.records, self.size_bytes, missing, seconds, self.latencies, errors)
 
 
-def _position(reader: RecordReader, share: Share, *, at_end: bool) -> int:
-    """The sum of the first or of the end offsets of a consumer's partitions."""
+def _position(reader: RecordReader, share: WorkerShare, *, at_end: bool) -> int:
+    """Return the sum of the first or the end offsets of a consumer's partitions."""
     return sum(reader.bounds(partition)[at_end] for partition in share.partitions)
 
 
-def _tell(pipe: Connection, report: Report) -> None:
+def _send(pipe: Connection, report: Report) -> None:
     pipe.send(report)

@@ -1,16 +1,15 @@
-"""`headrace log`: what the files of a log hold, readably; where brokers keep their logs."""
+"""`headrace log`: dump the files of a log, list segments and log directories."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
-from headrace.cli.log_files import Entry, base_offset_of, dump_file
-from headrace.cli.options import admin, cluster_options, json_option
-from headrace.cli.output import print_json, print_line, print_table, size_text, time_text, warn
+from headrace.cli.log_files import DumpEntry, base_offset_of, dump_file
+from headrace.cli.options import ClusterOptions, admin_options, json_option
+from headrace.cli.output import print_json, print_line, print_rows, size_text, time_text, warn
 from headrace.client.descriptions import LogDirectory
 from headrace.errors import HeadraceError
 
@@ -27,19 +26,19 @@ class SegmentListing(msgspec.Struct, frozen=True, kw_only=True):
     modified_ms: int
 
 
-@click.group("log", short_help="Dump the files of a log readably, list log directories.")
+@click.group("log", short_help="Dump the files of a log as text, list log directories.")
 def command() -> None:
-    """Dump the files of a log readably, list segments and log directories."""
+    """Dump the files of a log as text, list segments and log directories."""
 
 
 @command.command("dump")
 @click.argument("paths", nargs=-1, required=True, type=EXISTING, metavar="FILE...")
-@click.option("--records", "-r", "show_records", is_flag=True, help="Show the records as well.")
+@click.option("--records", "-r", "show_records", is_flag=True, help="Include the records.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON line per entry.")
 def dump(paths: tuple[Path, ...], show_records: bool, as_json: bool) -> int:
-    """Show what files of a log hold: segments, indexes, snapshots, checkpoints, metadata.
+    """Dump files of a log: segments, indexes, snapshots, checkpoints, metadata.
 
-    Needs no broker. Exits with 1 when a file holds something that is not valid.
+    Needs no broker. Exits with 1 if a file contains invalid entries.
 
     \b
     headrace log dump data/orders-0/00000000000000000000.log --records
@@ -65,24 +64,19 @@ def dump(paths: tuple[Path, ...], show_records: bool, as_json: bool) -> int:
 def segments(directory: Path, as_json: bool) -> None:
     """List the segments of a partition directory with base offsets and sizes."""
     found = list_segments(directory)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
+    if not found and not as_json:
         raise HeadraceError(f"{directory} holds no segments; name a directory such as orders-0")
-    print_table(
-        ("base offset", "size", "bytes", "index", "time index", "last changed"),
-        [
-            (
-                one.base_offset,
-                size_text(one.size_bytes),
-                one.size_bytes,
-                one.index_bytes,
-                one.time_index_bytes,
-                time_text(one.modified_ms),
-            )
-            for one in found
-        ],
+    print_rows(
+        found,
+        {
+            "base offset": lambda one: one.base_offset,
+            "size": lambda one: size_text(one.size_bytes),
+            "bytes": lambda one: one.size_bytes,
+            "index": lambda one: one.index_bytes,
+            "time index": lambda one: one.time_index_bytes,
+            "last changed": lambda one: time_text(one.modified_ms),
+        },
+        as_json=as_json,
     )
 
 
@@ -91,13 +85,12 @@ def segments(directory: Path, as_json: bool) -> None:
     "--broker", "brokers", type=int, multiple=True, help="Only this broker; may be repeated."
 )
 @click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
-@cluster_options
-@json_option
+@admin_options
 def directories(
-    brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, **cluster: Any
+    brokers: tuple[int, ...], topics: tuple[str, ...], as_json: bool, cluster: ClusterOptions
 ) -> int:
-    """Show the log directories of brokers and what partitions take in them."""
-    with admin(**cluster) as client:
+    """Show the log directories of brokers and the size of their partitions."""
+    with cluster.admin() as client:
         found = client.nodes.log_directories(
             sorted(set(brokers)) or None, sorted(set(topics)) or None
         )
@@ -112,7 +105,7 @@ def directories(
 
 
 def list_segments(directory: Path) -> list[SegmentListing]:
-    """The segments of a partition directory, oldest first."""
+    """Return the segments of a partition directory, oldest first."""
     return [_segment(path) for path in sorted(directory.glob("*.log"))]
 
 
@@ -131,46 +124,39 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _line(path: Path, entry: Entry, *, as_json: bool) -> str:
+def _line(path: Path, entry: DumpEntry, *, as_json: bool) -> str:
     if not as_json:
         return entry.text() + "\n"
     document = {"file": str(path), **msgspec.to_builtins(entry)}
     return msgspec.json.encode(document).decode() + "\n"
 
 
-def _is_bad(entry: Entry) -> bool:
-    """Whether an entry tells of damage."""
+def _is_bad(entry: DumpEntry) -> bool:
+    """Return whether an entry reports damage."""
     return getattr(entry, "problem", None) is not None or getattr(entry, "is_valid", None) is False
 
 
 def _print_directories(found: Sequence[LogDirectory]) -> None:
-    print_table(
-        ("broker", "directory", "partitions", "held", "free", "of"),
-        [
-            (
-                one.broker,
-                one.path,
-                len(one.replicas),
-                size_text(sum(replica.size_bytes for replica in one.replicas)),
-                "-" if one.usable_bytes is None else size_text(one.usable_bytes),
-                "-" if one.total_bytes is None else size_text(one.total_bytes),
-            )
-            for one in found
-        ],
+    print_rows(
+        found,
+        {
+            "broker": lambda one: one.broker,
+            "directory": lambda one: one.path,
+            "partitions": lambda one: len(one.replicas),
+            "held": lambda one: size_text(sum(replica.size_bytes for replica in one.replicas)),
+            "free": lambda one: "-" if one.usable_bytes is None else size_text(one.usable_bytes),
+            "of": lambda one: "-" if one.total_bytes is None else size_text(one.total_bytes),
+        },
     )
     print_line("")
-    print_table(
-        ("broker", "topic", "partition", "bytes", "size", "lag"),
-        [
-            (
-                one.broker,
-                replica.topic,
-                replica.partition,
-                replica.size_bytes,
-                size_text(replica.size_bytes),
-                replica.offset_lag,
-            )
-            for one in found
-            for replica in one.replicas
-        ],
+    print_rows(
+        [(one.broker, replica) for one in found for replica in one.replicas],
+        {
+            "broker": lambda one: one[0],
+            "topic": lambda one: one[1].topic,
+            "partition": lambda one: one[1].partition,
+            "bytes": lambda one: one[1].size_bytes,
+            "size": lambda one: size_text(one[1].size_bytes),
+            "lag": lambda one: one[1].offset_lag,
+        },
     )

@@ -1,6 +1,7 @@
-"""The files of a log directory, told apart by name and made readable entry by entry.
+"""The files of a log directory as readable entries; the file's name gives its type.
 
-Works on files alone, with no broker near: what is damaged is named where it is, and the rest shown.
+Works on files alone, without a broker. Damaged parts are reported with their position, and the
+rest is shown.
 """
 
 import mmap
@@ -28,14 +29,14 @@ _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
 
 
-class Entry(Protocol):
-    """A line of a dump for people, and a JSON object for programs."""
+class DumpEntry(Protocol):
+    """An entry of a dump: a line for people, a JSON object for programs."""
 
     def text(self) -> str: ...
 
 
 class OffsetIndexEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="offset"):
-    """An offset and where its batch starts; invalid when the segment beside it disagrees."""
+    """An offset and the position of its batch; invalid if the segment disagrees."""
 
     offset: int
     position: int
@@ -91,7 +92,7 @@ class ProducerEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry"
 
 
 class TextEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="line"):
-    """A line of a text file, cut into its fields where their names are known."""
+    """A line of a text file, split into named fields where these are known."""
 
     fields: dict[str, str]
 
@@ -99,11 +100,11 @@ class TextEntry(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", ta
         return "  ".join(f"{name} {value}" for name, value in self.fields.items())
 
 
-Reader = Callable[[Path, Buffer], Iterator[Entry]]
+Reader = Callable[[Path, Buffer], Iterator[DumpEntry]]
 
 
-def dump_file(path: Path, *, show_records: bool) -> Iterator[Entry]:
-    """The entries of any file that a broker writes; `HeadraceError` for other files."""
+def dump_file(path: Path, *, show_records: bool) -> Iterator[DumpEntry]:
+    """Yield the entries of any file that a broker writes; raise `HeadraceError` for others."""
     name = path.name
     for suffix in _TEMPORARY:
         name = name.removesuffix(suffix)
@@ -131,7 +132,7 @@ def dump_file(path: Path, *, show_records: bool) -> Iterator[Entry]:
 
 
 def base_offset_of(path: Path) -> int:
-    """The offset in the name of a segment's file."""
+    """Parse the base offset in the name of a segment's file."""
     found = _SEGMENT_NAME.match(path.name)
     if found is None:
         raise HeadraceError(f"{path.name} does not start with the 20 digits of a base offset")
@@ -139,7 +140,7 @@ def base_offset_of(path: Path) -> int:
 
 
 def _map(path: Path) -> Buffer:
-    """The content of a file without reading it all at once."""
+    """Map the content of a file into memory."""
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
@@ -149,7 +150,7 @@ def _map(path: Path) -> Buffer:
         raise HeadraceError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _offset_index(path: Path, content: Buffer) -> Iterator[Entry]:
+def _offset_index(path: Path, content: Buffer) -> Iterator[DumpEntry]:
     base = base_offset_of(path)
     segment = path.with_name(path.name.replace(".index", ".log"))
     batches = _map(segment) if segment.exists() else None
@@ -162,7 +163,7 @@ def _offset_index(path: Path, content: Buffer) -> Iterator[Entry]:
     yield from _remainder(_OFFSET_ENTRY, content)
 
 
-def _time_index(path: Path, content: Buffer) -> Iterator[Entry]:
+def _time_index(path: Path, content: Buffer) -> Iterator[DumpEntry]:
     base = base_offset_of(path)
     for number, (timestamp, relative) in enumerate(_entries(_TIME_ENTRY, content)):
         if timestamp == 0 and relative == 0:
@@ -172,7 +173,7 @@ def _time_index(path: Path, content: Buffer) -> Iterator[Entry]:
     yield from _remainder(_TIME_ENTRY, content)
 
 
-def _transaction_index(content: Buffer) -> Iterator[Entry]:
+def _transaction_index(content: Buffer) -> Iterator[DumpEntry]:
     try:
         index = TransactionIndex.from_bytes(bytes(content))
     except CorruptIndex as error:
@@ -187,7 +188,7 @@ def _transaction_index(content: Buffer) -> Iterator[Entry]:
         )
 
 
-def _producer_snapshot(content: Buffer) -> Iterator[Entry]:
+def _producer_snapshot(content: Buffer) -> Iterator[DumpEntry]:
     try:
         producers = producer_snapshots.decode(bytes(content))
     except producer_snapshots.CorruptSnapshot as error:
@@ -206,7 +207,7 @@ def _producer_snapshot(content: Buffer) -> Iterator[Entry]:
         )
 
 
-def _text_checkpoint(name: str, content: bytes) -> Iterator[Entry]:
+def _text_checkpoint(name: str, content: bytes) -> Iterator[DumpEntry]:
     names = (
         ("epoch", "start_offset")
         if name == "leader-epoch-checkpoint"
@@ -225,8 +226,8 @@ def _text_checkpoint(name: str, content: bytes) -> Iterator[Entry]:
         yield TextEntry(fields=dict(zip(names, line.split(" "), strict=False)))
 
 
-def _small_text(content: bytes) -> Iterator[Entry]:
-    """Properties, `name: value` lines or one JSON object: the three kinds of small files."""
+def _small_text(content: bytes) -> Iterator[DumpEntry]:
+    """Parse a small file: properties, `name: value` lines or one JSON object."""
     text = content.decode(errors="replace")
     if text.startswith("{"):
         fields = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
@@ -243,9 +244,11 @@ def _entries(layout: Struct, content: Buffer) -> Iterator[tuple[int, ...]]:
     return layout.iter_unpack(content[:whole])
 
 
-def _remainder(layout: Struct, content: Buffer) -> Iterator[Entry]:
+def _remainder(layout: Struct, content: Buffer) -> Iterator[DumpEntry]:
     if rest := len(content) % layout.size:
-        yield ProblemEntry(position=len(content) - rest, problem=f"{rest} bytes are no entry")
+        yield ProblemEntry(
+            position=len(content) - rest, problem=f"{rest} trailing bytes are not a complete entry"
+        )
 
 
 def _reserved(position: int, content: Buffer) -> PaddingEntry:
@@ -253,7 +256,7 @@ def _reserved(position: int, content: Buffer) -> PaddingEntry:
 
 
 def _ends_at(batches: Buffer, position: int, offset: int) -> bool:
-    """Whether the batch at a position is the one that ends with an offset, as an index claims."""
+    """Return whether the batch at a position ends with an offset, as the index claims."""
     if position < 0 or position + HEADER_SIZE > len(batches):
         return False
     try:

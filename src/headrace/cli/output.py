@@ -1,25 +1,26 @@
-"""What commands print: tables for people through rich, JSON for programs through msgspec."""
+"""Output of commands: tables for people with rich, JSON for programs with msgspec."""
 
 import datetime as dt
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from headrace.client.descriptions import Outcome
 
 Cell = str | int | float | None
+_Row = TypeVar("_Row")
 
 _GAP = 3
-"""The blanks between two columns."""
+"""Spaces between two columns."""
 _NUMBER = re.compile(r"-|-?[\d,]+(\.\d+)?")
 _FOLDED_MIN = 12
-"""Texts are not folded to less than this; a column of single letters is no text."""
+"""Minimum width of folded text; a column of single letters is unreadable."""
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output, indented: still easy on the eye, and on `jq`."""
+    """Print one indented JSON document on standard output."""
     import msgspec
 
     text = msgspec.json.format(msgspec.json.encode(document), indent=2)
@@ -27,10 +28,10 @@ def print_json(document: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """A table as wide as its content; numbers are on the right, where they compare well.
+    """Print a table as wide as its content, with numbers aligned right.
 
-    On a terminal that is too narrow texts fold; where even that would leave them no room, each
-    row becomes a block of lines.
+    Text folds on a narrow terminal. If the terminal is too narrow even for that, each row becomes
+    a block of lines.
     """
     from rich import box
     from rich.table import Table
@@ -54,10 +55,25 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     console.print(table)
 
 
+def print_rows(
+    found: Sequence[_Row],
+    columns: Mapping[str, Callable[[_Row], Cell]],
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print values as a JSON list for programs, or as a table with a function for each column."""
+    if as_json:
+        print_json(found)
+    else:
+        print_table(
+            list(columns), [[value_of(one) for value_of in columns.values()] for one in found]
+        )
+
+
 def narrowest(
     columns: Sequence[str], rows: Sequence[Sequence[Cell]], numeric: Sequence[bool]
 ) -> int:
-    """The width that a table needs when its texts fold, and its numbers do not."""
+    """Return the width of a table with folded texts and unfolded numbers."""
     width = _GAP * (len(columns) - 1)
     for index, (column, is_number) in enumerate(zip(columns, numeric, strict=True)):
         texts = [column, *(cell_text(row[index]) for row in rows)]
@@ -67,7 +83,7 @@ def narrowest(
 
 
 def blocks(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Each row as lines of a name and a value, with an empty line between rows."""
+    """Format each row as lines of name and value, with an empty line between rows."""
     width = max(map(len, columns), default=0)
     for index, row in enumerate(rows):
         if index:
@@ -79,12 +95,12 @@ def blocks(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[s
 
 
 def print_line(text: str) -> None:
-    """One plain line on standard output."""
+    """Print one plain line on standard output."""
     sys.stdout.write(text + "\n")
 
 
 def warn(text: str) -> None:
-    """One line for the person, never in the way of the output."""
+    """Print one line on standard error, which keeps standard output clean."""
     sys.stdout.flush()
     sys.stderr.write(f"headrace: {text}\n")
 
@@ -96,7 +112,7 @@ def report(
     as_json: bool,
     forgiven: Mapping[str, str] | None = None,
 ) -> int:
-    """Tell how changes went, each on a line; 1 when one failed and was not expected to."""
+    """Print the outcome of each change; return 1 if one failed unexpectedly."""
     expected = forgiven or {}
     if as_json:
         print_json(outcomes)
@@ -113,14 +129,14 @@ def report(
 
 
 def cell_text(value: Cell) -> str:
-    """How a value stands in a table; rich's own markup in it is text and stays so."""
+    """Convert a value to a table cell; rich's markup in it is not interpreted."""
     from rich.markup import escape
 
     return escape(plain_text(value))
 
 
 def plain_text(value: Cell) -> str:
-    """A value as text."""
+    """Convert a value to text."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -129,12 +145,12 @@ def plain_text(value: Cell) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 task`, `1,200 tasks`."""
+    """Format a count with its noun: `1 task`, `1,200 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def size_text(size_bytes: int) -> str:
-    """A size for people: 1.5 MiB."""
+    """Format a size for people: 1.5 MiB."""
     size = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
@@ -144,7 +160,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """A timestamp for people, in UTC and to the millisecond; negative ones mean there is none."""
+    """Format a timestamp in UTC with milliseconds; a negative one means no timestamp."""
     if timestamp_ms < 0:
         return "-"
     try:
@@ -159,7 +175,7 @@ def _is_number(value: Cell) -> bool:
 
 
 def _console() -> Any:
-    """Tables keep their full width in files and pipes; only a terminal has an edge to fold at."""
+    """Return a console with unlimited width in files and pipes, where nothing must fold."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=10_000, no_color=True)

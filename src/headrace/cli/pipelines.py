@@ -1,4 +1,4 @@
-"""`headrace pipelines`: make, check, draw, test and run pipelines on Spark."""
+"""`headrace pipelines`: create, check, draw, test and run pipelines on Spark."""
 
 import sys
 from functools import partial
@@ -6,11 +6,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from headrace.cli.defaults import BOOTSTRAP_VARIABLE
-from headrace.cli.options import confirm, json_option, moment, name_value
-from headrace.cli.output import counted, print_json, print_line, print_table, size_text, warn
+from headrace.cli.options import (
+    LakeFolder,
+    LocalFolder,
+    confirm,
+    json_option,
+    moment,
+    name_value,
+    options_as,
+    property_option,
+    yes_option,
+)
+from headrace.cli.output import (
+    counted,
+    print_json,
+    print_line,
+    print_rows,
+    print_table,
+    size_text,
+    warn,
+)
 from headrace.cli.replay_text import print_comparison
 
 if TYPE_CHECKING:
@@ -19,11 +38,11 @@ if TYPE_CHECKING:
     from headrace.pipelines.commands import MetricsPort, Overrides
 
 _LOOPBACK = "127.0.0.1"
-FOLDER = click.Path(file_okay=False, path_type=Path)
+FOLDER = LocalFolder()
 
 
 def folders_argument(command: Any) -> Any:
-    """One folder or several; the one at hand when none is named."""
+    """Accept one folder or several; the default is the current folder."""
     return click.argument("folders", nargs=-1, type=FOLDER, metavar="[FOLDER]...")(command)
 
 
@@ -31,21 +50,51 @@ def folder_argument(command: Any) -> Any:
     return click.argument("folder", type=FOLDER, default=".", metavar="[FOLDER]")(command)
 
 
+class OverrideOptions(msgspec.Struct, frozen=True):
+    """Values of `override_options`."""
+
+    bootstrap: str | None = None
+    lake: Path | None = None
+    master: str | None = None
+    confs: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def overrides(self) -> "Overrides":
+        from headrace.pipelines.commands import Overrides
+
+        source = click.get_current_context().get_parameter_source("bootstrap")
+        is_from_variable = source is ParameterSource.ENVIRONMENT
+        return Overrides(
+            bootstrap=self.bootstrap,
+            bootstrap_variable=BOOTSTRAP_VARIABLE if is_from_variable else None,
+            lake=None if self.lake is None else str(self.lake.absolute()),
+            master=self.master,
+            client=dict(self.properties),
+            spark=dict(self.confs),
+        )
+
+
 def override_options(command: Any) -> Any:
-    """What the command line says instead of pipeline.toml."""
+    """Options that override pipeline.toml, passed as `given`."""
+    command = options_as(OverrideOptions)(command)
     options = (
         click.option(
             "--bootstrap",
             "-b",
             envvar=BOOTSTRAP_VARIABLE,
             metavar="HOST:PORT,...",
-            help=f"Other brokers than pipeline.toml names; also from {BOOTSTRAP_VARIABLE}.",
+            help=f"Brokers to use instead of pipeline.toml's; also from {BOOTSTRAP_VARIABLE}.",
         ),
-        click.option("--lake", type=FOLDER, metavar="FOLDER", help="Another place for the tables."),
+        click.option(
+            "--lake",
+            type=LakeFolder(),
+            metavar="FOLDER",
+            help="Folder of the tables, instead of pipeline.toml's.",
+        ),
         click.option(
             "--master",
             metavar="URL",
-            help="Another Spark: local[4], spark://host:7077, k8s://https://host:443, sc://host.",
+            help="Spark master to use: local[4], spark://host:7077, k8s://https://host:443, sc://host.",
         ),
         click.option(
             "--conf",
@@ -53,36 +102,28 @@ def override_options(command: Any) -> Any:
             type=name_value,
             multiple=True,
             metavar="NAME=VALUE",
-            help="One setting of Spark; may be repeated.",
+            help="A Spark setting; may be repeated.",
         ),
-        click.option(
-            "--property",
-            "-X",
-            "properties",
-            type=name_value,
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="One client setting, such as sasl.username; may be repeated.",
-        ),
+        property_option,
     )
     for option in reversed(options):
         command = option(command)
     return command
 
 
-@click.group("pipelines", short_help="Make, check, draw, test and run pipelines on Spark.")
+@click.group("pipelines", short_help="Create, check, draw, test and run pipelines on Spark.")
 def command() -> None:
-    """Make, check, draw, test and run data pipelines on Spark.
+    """Create, check, draw, test and run data pipelines on Spark.
 
-    A pipeline is a folder: pipeline.toml, and SQL and Python files that declare tables. Where no
-    FOLDER is given, the current one is meant.
+    A pipeline is a folder: pipeline.toml, and SQL and Python files that declare tables. The default
+    FOLDER is the current one.
     """
 
 
 @command.command("init")
 @click.argument("folder", type=FOLDER, metavar="NAME")
 def init(folder: Path) -> None:
-    """Make a folder with a small pipeline that runs, to be changed into yours."""
+    """Create a folder with a small working pipeline to start from."""
     from headrace.pipelines.templates import write_template
 
     for path in write_template(folder):
@@ -94,8 +135,8 @@ def init(folder: Path) -> None:
 
 @command.command("check")
 @folders_argument
-@click.option("--offline", is_flag=True, help="Ask no broker about topics.")
-@click.option("--no-spark", is_flag=True, help="Check all but columns, in an instant.")
+@click.option("--offline", is_flag=True, help="Do not connect to brokers to check topics.")
+@click.option("--no-spark", is_flag=True, help="Skip the check of columns, which starts Spark.")
 @click.option("--columns", is_flag=True, help="Show the columns of each table.")
 @override_options
 @json_option
@@ -105,24 +146,27 @@ def check(
     no_spark: bool,
     columns: bool,
     as_json: bool,
-    **given: Any,
+    given: OverrideOptions,
 ) -> int:
-    """Tell all that is wrong with pipelines, without running them.
+    """Check pipelines for errors without running them.
 
-    Reads the files, follows who reads whom and asks brokers for the topics, which takes a second.
-    If all is well, lets Spark analyse every query over empty tables. Exits with 1 if something is
-    wrong.
+    Reads the files, resolves sources and targets, and looks topics up at the brokers, which takes a
+    second. If there are no errors, Spark analyses every query over empty tables. Exits with 1 if
+    there is an error.
     """
     from headrace.pipelines.analysing import checking, topic_checks
-    from headrace.pipelines.commands import load_all
+    from headrace.pipelines.commands import checkpoint_problems, load_all
     from headrace.pipelines.spark_sessions import open_spark
 
-    pipelines = load_all(_or_here(folders), _overrides(given), _note)
+    pipelines = load_all(_or_here(folders), given.overrides(), _note)
     topics = None if offline else partial(topic_checks.check_topics, advised=_advised)
-    reports = [checking.check(pipeline, topics=topics) for pipeline in pipelines]
+    reports = [
+        checking.check(pipeline, topics=topics).with_problems(checkpoint_problems(pipeline))
+        for pipeline in pipelines
+    ]
     if not no_spark and not any(report.problems for report in reports):
         if not as_json:
-            _tell_start()
+            _report_start()
         spark = open_spark(pipelines, is_dry_run=True)
         reports = [checking.analysed(report, spark) for report in reports]
     if as_json:
@@ -135,9 +179,14 @@ def check(
 
 @command.command("graph")
 @folder_argument
-@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw a picture into this file.",
+)
 def draw(folder: Path, svg: Path | None) -> None:
-    """Show who reads whom, as text, or with --svg as a picture in FILE ('-' for the output)."""
+    """Show sources and targets as text, or with --svg as a picture in FILE ('-' for stdout)."""
     from headrace.pipelines.analysing.graph import graph_of
     from headrace.pipelines.project import load
 
@@ -175,15 +224,17 @@ def test(folder: Path, arguments: tuple[str, ...]) -> int:
     "--once/--continuous",
     "is_once",
     default=False,
-    help="Until all is read that is there, or until Ctrl-C (the default).",
+    help="Stop when all present records are processed; by default, run until Ctrl-C.",
 )
 @click.option(
     "--metrics",
     metavar="[HOST:]PORT",
-    help="Serve /metrics, /health and /ready there while they run; on 127.0.0.1 unless told.",
+    help="Serve /metrics, /health and /ready here during the run; the default host is 127.0.0.1.",
 )
 @override_options
-def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: Any) -> None:
+def run(
+    folders: tuple[Path, ...], is_once: bool, metrics: str | None, given: OverrideOptions
+) -> None:
     """Run pipelines, several in one Spark driver.
 
     \b
@@ -193,30 +244,30 @@ def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: 
     """
     if is_once and metrics is not None:
         raise click.UsageError(
-            "--metrics goes with --continuous; what a single run has come to is in `status --json`"
+            "--metrics goes with --continuous; `status --json` shows the result of a --once run"
         )
 
     from headrace.cli.pipeline_progress import Screen, outcome_text
     from headrace.pipelines import commands
-    from headrace.spark.starting import StartCalledOff
+    from headrace.spark.launching.cancellation import StartCancelled
 
     try:
         with Screen() as screen:
             commands.run(
                 _or_here(folders),
                 is_once=is_once,
-                overrides=_overrides(given),
-                starting=_tell_start,
+                overrides=given.overrides(),
+                starting=_report_start,
                 note=_note,
                 show=screen.show,
                 metrics=None if metrics is None else _metrics_port(metrics),
             )
-    except StartCalledOff as called_off:
+    except StartCancelled as cancelled:
         if is_once:
             raise
-        print_line(str(called_off))  # What runs until it is stopped has not failed then.
+        print_line(str(cancelled))  # A continuous run that is cancelled has not failed.
         return
-    for one in commands.status(_or_here(folders), _overrides(given)):
+    for one in commands.status(_or_here(folders), given.overrides()):
         print_line(f"{outcome_text(one)}: {one.state}")
 
 
@@ -224,15 +275,15 @@ def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: 
 @folders_argument
 @override_options
 @json_option
-def status(folders: tuple[Path, ...], as_json: bool, **given: Any) -> None:
-    """Show how pipelines stand: rows per zone, lag, last and next runs, what has failed.
+def status(folders: tuple[Path, ...], as_json: bool, given: OverrideOptions) -> None:
+    """Show the state of pipelines: rows per zone, lag, last and next runs, failures.
 
-    Also tells whether the files in the folder are those that a pipeline runs by.
+    Also compares the files in the folder with those that the pipeline runs.
     """
     from headrace.cli.pipeline_progress import print_status
     from headrace.pipelines import commands
 
-    found = commands.status(_or_here(folders), _overrides(given))
+    found = commands.status(_or_here(folders), given.overrides())
     if as_json:
         print_json(found)
         return
@@ -243,28 +294,30 @@ def status(folders: tuple[Path, ...], as_json: bool, **given: Any) -> None:
 @command.command("stop")
 @folders_argument
 @override_options
-def stop(folders: tuple[Path, ...], **given: Any) -> None:
-    """Let running pipelines finish their batches and end."""
+def stop(folders: tuple[Path, ...], given: OverrideOptions) -> None:
+    """Stop running pipelines after their current batches."""
     from headrace.pipelines import commands
 
-    stopped = commands.stop(_or_here(folders), _overrides(given))
-    nothing = "nothing was running with the lake of pipeline.toml; --lake names another"
-    if given["lake"] is not None:
-        nothing = f"nothing was running with the lake {given['lake']}"
+    stopped = commands.stop(_or_here(folders), given.overrides())
+    nothing = "nothing is running with the lake of pipeline.toml; choose another with --lake"
+    if given.lake is not None:
+        nothing = f"nothing is running with the lake {given.lake}"
     print_line(f"{', '.join(stopped)} stopped" if stopped else nothing)
 
 
 @command.command("replay")
 @folder_argument
-@click.option("--keep", multiple=True, metavar="ZONE", help="Build this zone not anew.")
+@click.option(
+    "--keep", multiple=True, metavar="ZONE", help="Keep this zone as is; may be repeated."
+)
 @click.option(
     "--sinks",
     type=click.Choice(["from-now", "again"]),
-    help="What flows to topics send of the new tables: only what comes, or everything.",
+    help="Records that flows to topics send from the new tables: new ones only, or all.",
 )
-@click.option("--no-switch", is_flag=True, help="Build and compare only.")
-@click.option("--expect-equal", is_flag=True, help="Switch only if nothing differs.")
-@click.option("--back", is_flag=True, help="Let the tables of before the last replay count again.")
+@click.option("--no-switch", is_flag=True, help="Build and compare, but do not switch.")
+@click.option("--expect-equal", is_flag=True, help="Switch only if all tables are equal.")
+@click.option("--back", is_flag=True, help="Switch back to the tables before the last replay.")
 @override_options
 @json_option
 def replay(
@@ -275,28 +328,29 @@ def replay(
     expect_equal: bool,
     back: bool,
     as_json: bool,
-    **given: Any,
+    given: OverrideOptions,
 ) -> None:
-    """Build the tables anew from the log, beside the running ones, then switch to them."""
+    """Rebuild the tables from the log next to the running ones, then switch to them."""
     from headrace.pipelines import commands
 
     if back:
         if keep or sinks or no_switch or expect_equal:
             raise click.UsageError("--back goes with no other option of a replay")
-        generations = commands.switch_back(folder, overrides=_overrides(given))
+        generations = commands.switch_back(folder, overrides=given.overrides())
         if as_json:
             print_json({"generations": generations, "compared": []})
         else:
             print_table(("table", "generation"), list(generations.items()))
         return
+    _show_log()
     built = commands.replay(
         folder,
         keep=keep,
         sinks=sinks,
         is_switched=not no_switch,
         must_be_equal=expect_equal,
-        overrides=_overrides(given),
-        starting=_silent if as_json else _tell_start,
+        overrides=given.overrides(),
+        starting=_silent if as_json else _report_start,
         note=_note,
         show=(lambda built: None) if as_json else print_comparison,
     )
@@ -305,9 +359,9 @@ def replay(
         return
     number = max(built.generations.values())
     print_line(
-        f"generation {number} is built, and not switched to"
+        f"generation {number} is built; the current tables are unchanged"
         if no_switch
-        else f"generation {number} counts now; `--back` returns to the tables of before"
+        else f"generation {number} is now in use; `--back` returns to the previous tables"
     )
 
 
@@ -315,44 +369,41 @@ def replay(
 @folder_argument
 @override_options
 @json_option
-def generations(folder: Path, as_json: bool, **given: Any) -> None:
-    """List the generations of a pipeline's tables: of replays and changes of architecture."""
+def generations(folder: Path, as_json: bool, given: OverrideOptions) -> None:
+    """List the generations of a pipeline's tables, from replays and changes of architecture."""
     from headrace.pipelines import commands
 
-    found = commands.generations(folder, overrides=_overrides(given))
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ("table", "generation", "rows", "size", ""),
-        [
-            (
-                one.table,
-                one.generation,
-                one.rows,
-                size_text(one.size_bytes),
-                "counts" if one.is_live else "",
-            )
-            for one in found
-        ],
+    found = commands.generations(folder, overrides=given.overrides())
+    print_rows(
+        found,
+        {
+            "table": lambda one: one.table,
+            "generation": lambda one: one.generation,
+            "rows": lambda one: one.rows,
+            "size": lambda one: size_text(one.size_bytes),
+            "": lambda one: "in use" if one.is_live else "",
+        },
+        as_json=as_json,
     )
 
 
 @command.command("drop-generation")
 @click.argument("folder", type=FOLDER)
 @click.argument("generation", type=click.IntRange(min=1))
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
+@yes_option
 @override_options
 @json_option
-def drop_generation(folder: Path, generation: int, yes: bool, as_json: bool, **given: Any) -> None:
-    """Remove the tables of a GENERATION that does not count, with their checkpoints.
+def drop_generation(
+    folder: Path, generation: int, yes: bool, as_json: bool, given: OverrideOptions
+) -> None:
+    """Remove the tables of an unused GENERATION, with their checkpoints.
 
-    Tables that count are never removed. There is no way back to a generation that was dropped.
+    Tables in use are never removed. A dropped generation cannot be restored.
     """
     from headrace.pipelines import commands
 
     confirm(f"Remove generation {generation} of the tables of {folder}?", yes=yes)
-    dropped = commands.drop_generation(folder, generation, overrides=_overrides(given))
+    dropped = commands.drop_generation(folder, generation, overrides=given.overrides())
     if as_json:
         print_json(dropped)
         return
@@ -365,17 +416,20 @@ def drop_generation(folder: Path, generation: int, yes: bool, as_json: bool, **g
 @command.command("backfill")
 @click.argument("folder", type=FOLDER)
 @click.argument("table", metavar="TABLE")
-@click.option("--from", "from_ms", type=moment, metavar="TIME", help="Not what is older than this.")
+@click.option("--from", "from_ms", type=moment, metavar="TIME", help="Ignore older records.")
 @override_options
 @json_option
-def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **given: Any) -> None:
-    """Bring records into TABLE that are older than where its flows began."""
+def backfill(
+    folder: Path, table: str, from_ms: int | None, as_json: bool, given: OverrideOptions
+) -> None:
+    """Read records into TABLE that are older than the start of its flows."""
     from headrace.cli.pipeline_progress import print_backfilled
     from headrace.pipelines import commands
 
-    starting = _silent if as_json else _tell_start
+    starting = _silent if as_json else _report_start
+    _show_log()
     outcomes = commands.backfill(
-        folder, table, from_ms=from_ms, overrides=_overrides(given), starting=starting, note=_note
+        folder, table, from_ms=from_ms, overrides=given.overrides(), starting=starting, note=_note
     )
     if as_json:
         print_json(outcomes)
@@ -388,39 +442,50 @@ def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **giv
 @click.argument("table", metavar="TABLE")
 @override_options
 @json_option
-def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
-    """Give the rows in TABLE's quarantine another try, after a fix."""
+def redrive(folder: Path, table: str, as_json: bool, given: OverrideOptions) -> None:
+    """Retry the rows in TABLE's quarantine after a fix."""
     from headrace.pipelines import commands
 
-    starting = _silent if as_json else _tell_start
+    starting = _silent if as_json else _report_start
+    _show_log()
     redriven = commands.redrive(
-        folder, table, overrides=_overrides(given), starting=starting, note=_note
+        folder, table, overrides=given.overrides(), starting=starting, note=_note
     )
     if as_json:
         print_json(redriven)
         return
     print_line(
-        f"{counted(redriven.taken, 'row')} taken out of quarantine,"
-        f" {redriven.refused:,} of them refused again"
+        f"{counted(redriven.taken, 'row')} retried from quarantine,"
+        f" {redriven.refused:,} of them rejected again"
     )
     for reason, count in redriven.reasons.items():
-        warn(f"{counted(count, 'row')} left in quarantine: {reason}")
+        warn(f"{counted(count, 'row')} kept in quarantine: {reason}")
     if redriven.taken > redriven.refused:
-        print_line(f"what reads {table} follows with the next run, or now if the pipeline runs")
+        print_line(
+            f"readers of {table} update with the next run, or now if the pipeline is running"
+        )
 
 
-def _tell_start() -> None:
-    """Say at once why nothing is seen for a while."""
-    click.echo("starting Spark ...", err=True)
+def _show_log() -> None:
+    """Print warnings and errors of the command with their fields, until it ends."""
+    from headrace.cli.pipeline_progress import LogLines
+    from headrace.cli.progress import ProgressLine
+
+    click.get_current_context().with_resource(LogLines(ProgressLine()))
+
+
+def _report_start() -> None:
+    """Report the start of Spark, which takes a while."""
+    click.echo("starting Spark (about 10 seconds) ...", err=True)
 
 
 def _note(text: str) -> None:
-    """For commands that ask brokers: they say so where that is not as pipeline.toml has it."""
+    """Print a note, such as about brokers other than pipeline.toml's."""
     click.echo(text, err=True)
 
 
 def _silent() -> None:
-    """For programs, which are not impatient."""
+    """Report nothing, for JSON output."""
 
 
 def _advised(error: "HeadraceError") -> str:
@@ -443,21 +508,6 @@ def _metrics_port(text: str) -> "MetricsPort":
 
 def _or_here(folders: tuple[Path, ...]) -> tuple[Path, ...]:
     return folders or (Path(),)
-
-
-def _overrides(given: dict[str, Any]) -> "Overrides":
-    from headrace.pipelines.commands import Overrides
-
-    lake = given["lake"]
-    source = click.get_current_context().get_parameter_source("bootstrap")
-    return Overrides(
-        bootstrap=given["bootstrap"],
-        bootstrap_variable=BOOTSTRAP_VARIABLE if source is ParameterSource.ENVIRONMENT else None,
-        lake=None if lake is None else str(lake.absolute()),
-        master=given["master"],
-        client=dict(given["properties"]),
-        spark=dict(given["confs"]),
-    )
 
 
 def _print_report(report: "Report", *, shows_columns: bool) -> None:
@@ -485,8 +535,8 @@ def _report_values(report: "Report") -> dict[str, Any]:
         "pipeline": report.pipeline.settings.name,
         "problems": [
             {
-                "file": one.place.file if one.place else None,
-                "line": one.place.line if one.place else None,
+                "file": one.location.file if one.location else None,
+                "line": one.location.line if one.location else None,
                 "text": one.text,
             }
             for one in report.problems

@@ -1,7 +1,7 @@
-"""`headrace produce`: lines from standard input become records, as fast as librdkafka takes them.
+"""`headrace produce`: send lines from standard input as records at librdkafka's speed.
 
-Plain lines and `key<separator>value` lines go in lists straight to librdkafka; headers and times
-need a call per record, which is still some hundred thousand a second.
+Plain lines and `key<separator>value` lines go to librdkafka in lists; headers and timestamps
+need a call per record, which still reaches some hundred thousand a second.
 """
 
 import sys
@@ -10,19 +10,10 @@ import time
 import click
 import msgspec
 
-from headrace.cli.line_shapes import Shape, send_lines
-from headrace.cli.lines import read_lines
-from headrace.cli.options import (
-    bootstrap_option,
-    client_properties,
-    command_config_option,
-    json_option,
-    moment,
-    name_value,
-    property_option,
-)
+from headrace.cli import options
+from headrace.cli.line_shapes import LineShape, read_lines, send_lines
+from headrace.cli.options import ClusterOptions, options_as
 from headrace.cli.output import counted, print_json, warn
-from headrace.cli.partition_choice import check_partitions
 from headrace.cli.progress import OutageNotice, ProgressLine, rate_text
 from headrace.cli.record_text import unescape
 from headrace.client.bulk import RecordProducer
@@ -30,14 +21,14 @@ from headrace.client.cluster import check_reachable
 from headrace.errors import HeadraceError
 
 INTERRUPTED = 130
-"""What a shell makes of a program that Ctrl-C has ended."""
+"""A shell's exit code for a program ended by Ctrl-C."""
 
 _STDIN = 0
 _INTERRUPTED_FLUSH_S = 5.0
 
 
 class Produced(msgspec.Struct, frozen=True, kw_only=True):
-    """The summary for programs."""
+    """Summary for programs."""
 
     topic: str
     records: int
@@ -48,52 +39,80 @@ class Produced(msgspec.Struct, frozen=True, kw_only=True):
     is_interrupted: bool = False
 
 
+class DeliveryOptions(msgspec.Struct, frozen=True):
+    """Options about the delivery of records."""
+
+    acks: str
+    compression: str
+    idempotent: bool
+    flush_timeout: float
+
+
+def unescaped(text: str) -> bytes:
+    """Convert an option's text, which may contain escapes such as `\\t`."""
+    return unescape(text).encode()
+
+
+def header(text: str) -> tuple[str, bytes]:
+    """Parse a header of the form `name=value`."""
+    name, value = options.name_value(text)
+    return name, value.encode()
+
+
 @click.command("produce", short_help="Write lines from standard input as records.")
 @click.argument("topic")
-@bootstrap_option
-@command_config_option
-@click.option("--key-separator", "-K", metavar="TEXT", help="Split lines into key and value here.")
-@click.option("--key", "-k", help="The key of every record.")
+@options.bootstrap_option
+@options.command_config_option
+@click.option(
+    "--key-separator",
+    "-K",
+    type=unescaped,
+    metavar="TEXT",
+    help="Split lines into key and value here.",
+)
+@click.option("--key", "-k", type=unescaped, metavar="TEXT", help="The key of every record.")
 @click.option(
     "--header",
     "-H",
     "headers",
-    type=name_value,
+    type=header,
     metavar="NAME=VALUE",
     multiple=True,
     help="A header of every record; may be repeated.",
 )
 @click.option(
-    "--timestamp", "-T", type=moment, metavar="TIME", help="The time of every record; else now."
+    "--timestamp",
+    "-T",
+    "timestamp_ms",
+    type=options.moment,
+    metavar="TIME",
+    show_default="now",
+    help="The timestamp of every record.",
 )
 @click.option("--partition", "-p", type=click.IntRange(min=0), help="Write to this partition.")
-@click.option("--null-marker", "-Z", metavar="TEXT", help="A key or value of this text is null.")
+@click.option(
+    "--null-marker",
+    "-Z",
+    type=unescaped,
+    metavar="TEXT",
+    help="Send null for a key or value of this text.",
+)
 @click.option(
     "--from-json",
     is_flag=True,
-    help="Lines are JSON records, as `headrace consume --json` writes; each goes to the partition"
-    " that it names.",
+    help="Read JSON records as written by `headrace consume --json`; each goes to the partition"
+    " it names.",
 )
 @click.option(
     "--repartition",
     is_flag=True,
-    help="With --from-json: let the key choose the partition, not the line.",
+    help="With --from-json: ignore the partition of the line, and let the key choose.",
 )
+@options.delivery_options
 @click.option(
-    "--acks",
-    type=click.Choice(["0", "1", "all"]),
-    default="all",
-    show_default=True,
-    help="Which acknowledgement counts as delivered.",
+    "--idempotent", is_flag=True, help="Deduplicate retries, so that no record is stored twice."
 )
-@click.option(
-    "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    show_default=True,
-)
-@click.option("--idempotent", is_flag=True, help="No record twice, whatever the network does.")
-@property_option
+@options.property_option
 @click.option(
     "--flush-timeout",
     type=click.FloatRange(min=0),
@@ -102,58 +121,36 @@ class Produced(msgspec.Struct, frozen=True, kw_only=True):
     metavar="SECONDS",
     help="Wait this long for the last acknowledgements.",
 )
-@json_option
+@options.json_option
+@options_as(ClusterOptions, "cluster")
+@options_as(DeliveryOptions, "delivery")
+@options_as(LineShape, "shape")
 def command(
-    topic: str,
-    bootstrap: str,
-    command_config: str | None,
-    key_separator: str | None,
-    key: str | None,
-    headers: tuple[tuple[str, str], ...],
-    timestamp: int | None,
-    partition: int | None,
-    null_marker: str | None,
-    from_json: bool,
-    repartition: bool,
-    acks: str,
-    compression: str,
-    idempotent: bool,
-    properties: tuple[tuple[str, str], ...],
-    flush_timeout: float,
-    as_json: bool,
+    topic: str, cluster: ClusterOptions, shape: LineShape, delivery: DeliveryOptions, as_json: bool
 ) -> int:
-    """Write lines from standard input to TOPIC, one record a line.
+    """Write lines from standard input to TOPIC, one record per line.
 
     \b
     seq 1000000 | headrace produce numbers
     echo 'ada:42' | headrace produce scores --key-separator : --header source=shell
     headrace consume old --from-beginning --exit-at-end --json | headrace produce new --from-json
 
-    Ends with 1 when a record was not delivered, with 130 on Ctrl-C; both say how many went through.
+    Exits with 1 if a record was not delivered, with 130 on Ctrl-C. Prints the number of delivered
+    records.
     """
-    if key_separator == "":
+    if shape.key_separator == b"":
         raise click.UsageError("--key-separator must not be empty")
-    if repartition and not from_json:
+    if shape.repartition and not shape.from_json:
         raise click.UsageError("--repartition goes with --from-json")
-    if key is not None and key_separator is not None:
+    if shape.key is not None and shape.key_separator is not None:
         raise click.UsageError("--key and --key-separator exclude each other")
-    shape = Shape(
-        key_separator=_bytes(key_separator),
-        key=_bytes(key),
-        headers=tuple((name, text.encode()) for name, text in headers),
-        timestamp_ms=timestamp or 0,
-        partition=-1 if partition is None else partition,
-        null_marker=_bytes(null_marker),
-        from_json=from_json,
-        repartition=repartition,
-    )
     settings = {
-        "acks": acks,
-        "compression.type": compression,
-        "enable.idempotence": str(idempotent).lower(),
-        **client_properties(command_config, properties),
+        "acks": delivery.acks,
+        "compression.type": delivery.compression,
+        "enable.idempotence": str(delivery.idempotent).lower(),
+        **cluster.settings(),
     }
-    produced = produce(bootstrap, topic, settings, shape, flush_timeout)
+    produced = produce(cluster.bootstrap, topic, settings, shape, delivery.flush_timeout)
     return _report(produced, as_json=as_json)
 
 
@@ -161,17 +158,17 @@ def produce(
     bootstrap: str,
     topic: str,
     settings: dict[str, str],
-    shape: Shape,
+    shape: LineShape,
     flush_timeout_s: float,
     lines: list[bytes] | None = None,
 ) -> Produced:
-    """Send these lines, or all of standard input; the result counts what was delivered or not."""
+    """Send these lines, or all of standard input; count delivered and failed records."""
     check_reachable(bootstrap, settings)
     watch = Watch()
     producer = RecordProducer(bootstrap, topic, settings, lambda: watch.look(producer))
     producer.require_topic()
     if shape.partition >= 0:
-        check_partitions(topic, [shape.partition], producer.partitions())
+        options.check_partitions(topic, [shape.partition], producer.partitions())
     errors: dict[str, int] = {}
     stopped_at_line = None
     is_interrupted = False
@@ -207,7 +204,7 @@ def produce(
 
 
 class Watch:
-    """Tells the person how it goes: a line on a terminal, and outages to whoever reads along."""
+    """Progress of a run: a live line on a terminal, and one line per outage."""
 
     def __init__(self) -> None:
         self._progress = ProgressLine()
@@ -219,7 +216,7 @@ class Watch:
         return time.monotonic() - self._started
 
     def look(self, producer: RecordProducer) -> None:
-        """Called often, while sending and while waiting."""
+        """Update the progress; called often while sending and waiting."""
         self._outage.look(
             producer.outage,
             f"{counted(producer.waiting, 'record')} waiting for it",
@@ -234,7 +231,7 @@ class Watch:
         self._progress.clear()
 
 
-def _send_input(producer: RecordProducer, shape: Shape, watch: Watch) -> None:
+def _send_input(producer: RecordProducer, shape: LineShape, watch: Watch) -> None:
     def idle() -> None:
         producer.poll()
         watch.look(producer)
@@ -245,7 +242,7 @@ def _send_input(producer: RecordProducer, shape: Shape, watch: Watch) -> None:
 
 
 def _flush_once_more(producer: RecordProducer) -> int:
-    """What is on its way may still arrive; a second Ctrl-C does not wait for it."""
+    """Wait briefly for records in flight; a second Ctrl-C ends the wait."""
     try:
         return producer.flush(_INTERRUPTED_FLUSH_S)
     except KeyboardInterrupt:
@@ -255,19 +252,16 @@ def _flush_once_more(producer: RecordProducer) -> int:
 def _report(produced: Produced, *, as_json: bool) -> int:
     if as_json:
         print_json(produced)
-    elif sys.stderr.isatty() and not produced.failed and not produced.is_interrupted:
-        sys.stderr.write(f"{rate_text(produced.records, produced.seconds)}\n")
+    elif not produced.failed and not produced.is_interrupted:
+        duration = f" in {produced.seconds:,.1f} s" if produced.seconds >= 1 else ""
+        sys.stderr.write(
+            f"{counted(produced.records, 'record')} delivered to {produced.topic}{duration}\n"
+        )
     for message, count in produced.errors.items():
         warn(f"{count:,} not delivered: {message}")
     if produced.failed or produced.is_interrupted:
         word = "interrupted: " if produced.is_interrupted else ""
-        warn(
-            f"{word}{counted(produced.records, 'record')} went through, {produced.failed:,} did not"
-        )
+        warn(f"{word}{counted(produced.records, 'record')} delivered, {produced.failed:,} not")
     if produced.is_interrupted:
         return INTERRUPTED
     return 1 if produced.failed else 0
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else unescape(text).encode()

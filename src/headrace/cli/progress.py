@@ -1,4 +1,4 @@
-"""A line on the terminal that is written over while a command works, and word of outages."""
+"""Progress of a command: a live line on the terminal, and messages about outages."""
 
 import os
 import sys
@@ -12,19 +12,19 @@ WIDTH_MIN = 20
 
 
 class ProgressLine:
-    """Shows the latest text a few times a second on a terminal, and nothing anywhere else."""
+    """A line that shows the latest text a few times a second, on terminals only."""
 
     def __init__(self, stream: TextIO | None = None, *, interval_s: float = 0.2) -> None:
         self._stream = stream if stream is not None else sys.stderr
         self._interval_s = interval_s
         self._next_s = time.monotonic() + interval_s
         self._length = 0
-        # A terminal that cannot go back to the start of its line would be filled with them.
+        # A dumb terminal cannot return to the start of its line, and would fill up.
         self.is_shown = self._stream.isatty() and os.environ.get("TERM") != "dumb"
 
     @property
     def width(self) -> int:
-        """How much fits on the line; one that wraps could not be written over."""
+        """Return the width of the line; a line that wraps could not be overwritten."""
         try:
             columns = os.get_terminal_size(self._stream.fileno()).columns
         except (OSError, ValueError):
@@ -32,11 +32,11 @@ class ProgressLine:
         return max(WIDTH_MIN, (columns or 80) - 1)
 
     def is_due(self) -> bool:
-        """Whether it is time for a new text; asked often, so that texts are built rarely."""
+        """Return whether a new text is due, so that callers build texts only when needed."""
         return self.is_shown and time.monotonic() >= self._next_s
 
     def show(self, text: str) -> None:
-        """Replace what stands on the line."""
+        """Replace the text of the line."""
         if not self.is_shown:
             return
         self._next_s = time.monotonic() + self._interval_s
@@ -46,7 +46,7 @@ class ProgressLine:
         self._length = len(text)
 
     def clear(self) -> None:
-        """Leave the line empty for what is printed next."""
+        """Clear the line for the next output."""
         if self._length:
             self.show("")
             self._stream.write("\r")
@@ -55,24 +55,24 @@ class ProgressLine:
 
 
 class OutageNotice:
-    """Says once that no broker answers, and once that one does again."""
+    """Reports once that no broker answers, and once that a broker answers again."""
 
-    def __init__(self, tell: Callable[[str], None] = warn) -> None:
-        self._tell = tell
-        self._is_told = False
+    def __init__(self, report: Callable[[str], None] = warn) -> None:
+        self._report = report
+        self._is_reported = False
 
     def look(self, outage: str | None, meanwhile: str, before: Callable[[], None]) -> None:
-        """Compare with what was told last; `before` makes way for a line."""
-        if (outage is not None) == self._is_told:
+        """Report a change of state; `before` clears the line for the message."""
+        if (outage is not None) == self._is_reported:
             return
-        self._is_told = outage is not None
+        self._is_reported = outage is not None
         before()
         if outage is None:
-            self._tell("a broker answers again")
+            self._report("a broker answers again")
         else:
-            self._tell(f"no broker answers ({outage}); {meanwhile}")
+            self._report(f"no broker answers ({outage}); {meanwhile}")
 
 
 def rate_text(count: int, seconds: float) -> str:
-    """How much was done, and how fast: `1,200,000 records, 410,000/s`."""
+    """Format a count and a rate: `1,200,000 records, 410,000/s`."""
     return f"{counted(count, 'record')}, {count / max(seconds, 1e-9):,.0f}/s"

@@ -1,4 +1,4 @@
-"""Python objects that arguments name as `module:name`: transforms, classes."""
+"""Python objects named on the command line as `module:name`: transforms, classes."""
 
 import sys
 from importlib import import_module, util
@@ -10,11 +10,11 @@ from headrace.errors import HeadraceError
 
 
 class NoSuchObject(HeadraceError):
-    """An argument names what no module has."""
+    """An argument names a missing module or object."""
 
 
 def load_object(text: str) -> Any:
-    """What `shop.orders:Order` or `orders.py:Order` names, seen from the current folder."""
+    """Import the object of `shop.orders:Order` or `orders.py:Order`, from the current folder."""
     home, _, name = text.rpartition(":")
     if not home or not name:
         raise NoSuchObject(f"{text!r} is not of the form module:name or file.py:name")
@@ -36,13 +36,13 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
-        raise NoSuchObject(f"there is no module {name}, seen from {folder}") from None
+        raise NoSuchObject(f"module {name} not found from {folder}") from None
 
 
 def _from_file(path: Path) -> ModuleType:
-    """A module of its own, by the file's name: classes look their annotations up there."""
+    """Import a file as a module named after it: classes resolve their annotations there."""
     if not path.is_file():
-        raise NoSuchObject(f"there is no file {path}")
+        raise NoSuchObject(f"file {path} does not exist")
     spec = util.spec_from_file_location(path.stem, path)
     assert spec is not None, "the name ends in .py"
     assert spec.loader is not None

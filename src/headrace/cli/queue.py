@@ -1,26 +1,28 @@
-"""`headrace queue`: a topic as a work queue, where each task goes to one worker (share groups)."""
+"""`headrace queue`: a topic as a work queue on share groups: each task goes to one worker."""
 
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import click
 
-from headrace.cli.line_shapes import Shape
-from headrace.cli.options import (
-    admin,
-    client_properties,
-    cluster_options,
-    json_option,
-)
+from headrace.cli.line_shapes import LineShape
+from headrace.cli.options import ClusterOptions, admin_options, cluster_options
 from headrace.cli.output import counted, print_json, print_line, warn
 from headrace.cli.produce import INTERRUPTED, produce
 from headrace.cli.progress import OutageNotice
 from headrace.cli.queue_stats import print_stats, queue_stats
-from headrace.cli.queue_trials import Fate, Tally, cannot_run, fate_of, is_last, pause_s, told
+from headrace.cli.queue_trials import (
+    Outcome,
+    TaskOutcomes,
+    cannot_run,
+    failure_text,
+    is_last,
+    outcome_of,
+    pause_s,
+)
 from headrace.cli.record_text import formatter, record_json
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
@@ -34,26 +36,29 @@ _RESET = "share.auto.offset.reset"
 _LIMIT = "share.delivery.count.limit"
 _RECONNECT_S = 0.5
 _ACKNOWLEDGED = {
-    Fate.DONE: AcknowledgeType.ACCEPT,
-    Fate.REJECTED: AcknowledgeType.REJECT,
-    Fate.GIVEN_BACK: AcknowledgeType.RELEASE,
-    Fate.GIVEN_UP: AcknowledgeType.RELEASE,
+    Outcome.DONE: AcknowledgeType.ACCEPT,
+    Outcome.REJECTED: AcknowledgeType.REJECT,
+    Outcome.GIVEN_BACK: AcknowledgeType.RELEASE,
+    Outcome.GIVEN_UP: AcknowledgeType.RELEASE,
 }
 
 Show = Callable[[Task], object]
-"""Writes a task to standard output."""
+"""Function that formats tasks for standard output."""
 
 
 group_option = click.option(
     "--group",
     "-g",
-    help="The share group whose workers share the tasks; else the one of the topic's name.",
+    show_default="TOPIC",
+    help="Share group of the workers.",
 )
 
 
-@click.group("queue", short_help="Put tasks into a topic, take them, see how they stand.")
+@click.group(
+    "queue", short_help="Use a topic as a work queue: put and take tasks, show statistics."
+)
 def command() -> None:
-    """A topic as a work queue: each task goes to one worker, and comes back if it fails.
+    """Use a topic as a work queue: each task goes to one worker and is redelivered if it fails.
 
     Works with every Kafka that has share groups (4.1 and newer).
     """
@@ -62,26 +67,17 @@ def command() -> None:
 @command.command("put")
 @click.argument("topic")
 @click.argument("tasks", nargs=-1)
-@cluster_options
-@json_option
-def put(
-    topic: str,
-    tasks: tuple[str, ...],
-    bootstrap: str,
-    command_config: str | None,
-    timeout: float,
-    properties: tuple[tuple[str, str], ...],
-    as_json: bool,
-) -> int:
-    """Put TASKS into the queue, or a task per line of standard input.
+@admin_options
+def put(topic: str, tasks: tuple[str, ...], as_json: bool, cluster: ClusterOptions) -> int:
+    """Put TASKS into the queue, or one task per line of standard input.
 
     \b
     headrace queue put mails 'to ada' 'to bob'
     cat tasks.txt | headrace queue put mails
     """
-    settings: dict[str, str] = {"acks": "all", **client_properties(command_config, properties)}
+    settings = {"acks": "all", **cluster.settings()}
     lines = None if not tasks else [task.encode() for task in tasks]
-    produced = produce(bootstrap, topic, settings, Shape(), timeout, lines)
+    produced = produce(cluster.bootstrap, topic, settings, LineShape(), cluster.timeout, lines)
     for message, count in produced.errors.items():
         warn(f"{count:,} not delivered: {message}")
     if as_json:
@@ -95,24 +91,26 @@ def put(
 
 @command.command("take")
 @click.argument("topic")
-@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many tasks.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many tasks.")
 @group_option
 @click.option(
     "--release",
     "fate",
     flag_value="release",
-    help="Give tasks back after a look at them. Every look counts as a delivery, and the last that"
-    " the group allows (share.delivery.count.limit) gives a task up.",
+    help="Release tasks after showing them. Each release counts as a delivery; after the last that"
+    " the group allows (share.delivery.count.limit), the task is given up.",
 )
-@click.option("--reject", "fate", flag_value="reject", help="Give tasks up.")
+@click.option(
+    "--reject", "fate", flag_value="reject", help="Reject tasks: they are not redelivered."
+)
 @click.option(
     "--exec",
     "program",
     metavar="COMMAND",
-    help="Run this for each task, which is its standard input. Exit code 0 accepts the task, 65"
-    " rejects it, any other gives it back to be tried again, after a pause. 126 and 127, by which"
-    " a shell says that it cannot run COMMAND, give it back and end the work. However long it"
-    " takes, the task stays its own, unless the group forbids renewals or the broker is older than"
+    help="Run this for each task, passed as standard input. Exit code 0 accepts the task, 65"
+    " rejects it, any other releases it for a retry after a pause. With 126 and 127, a"
+    " shell reports that it cannot run COMMAND: the task is released and the command ends."
+    " A long run keeps its task, unless the group forbids renewals or the broker is older than"
     " Kafka 4.2.",
 )
 @click.option(
@@ -122,9 +120,9 @@ def put(
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Stop when no task came for this long.",
+    help="Stop when no task arrives for this long.",
 )
-@click.option("--format", "-f", "template", help="How a task is written, as in consume.")
+@click.option("--format", "-f", "template", help="Template of a task, as in consume.")
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON line per task.")
 @cluster_options
 def take(
@@ -136,13 +134,13 @@ def take(
     wait_s: float,
     template: str | None,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> int:
-    """Take tasks, write them to standard output, and accept them.
+    """Take tasks, write them to standard output and accept them.
 
-    A group that takes for the first time begins with the oldest task. Ends with 1 when a task
-    failed, was rejected by --exec or given up. Such tasks can be taken again, with all others that
-    the topic still holds, after: headrace groups reset GROUP --topic TOPIC --to-earliest
+    A new group starts with the oldest task. Exits with 1 if a task
+    failed, was rejected by --exec or given up. To take such tasks again, with all others that
+    the topic still contains, run: headrace groups reset GROUP --topic TOPIC --to-earliest
 
     \b
     headrace queue take mails -n 1
@@ -150,12 +148,14 @@ def take(
     headrace queue take mails -n 10 --release --json
     """
     if program is not None and fate is not None:
-        raise click.UsageError("--exec decides by itself: leave --release and --reject away")
+        raise click.UsageError(
+            "--exec settles tasks by exit code: leave out --release and --reject"
+        )
     if template is not None and as_json:
         raise click.UsageError("--format and --json exclude each other")
     show = _shown(program, template, as_json=as_json)
     name = group or topic
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         client.cluster.topic(topic)
         begin_with_the_oldest(client, name)
         limit = delivery_limit(client, name)
@@ -171,7 +171,7 @@ def take(
 
 
 class Shift:
-    """What one run of the command does: so many tasks, or all until none came for a while."""
+    """One run of the command: a number of tasks, or all until none arrive for a while."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Shift:
         self._taken = 0
 
     def work(self, verdict: AcknowledgeType) -> int:
-        """Take tasks and settle each alike; 1 if one could not be."""
+        """Take tasks and settle each in the same way; return 1 if one could not be settled."""
         failed = 0
         for task in self._tasks(AT_ONCE):
             self._show(task)
@@ -198,20 +198,20 @@ class Shift:
         return self._end() or failed
 
     def execute(self, program: str, limit: int | None, rescue: str) -> int:
-        """Let a command do each task; 1 if one failed and was not done later."""
-        tally = Tally()
+        """Run a command for each task; return 1 if one failed and no retry succeeded."""
+        tally = TaskOutcomes()
         try:
             for task in self._tasks(1):
                 self._show(task)
                 self._try(program, task, limit, tally)
         finally:
             warn(tally.summary())
-            if tally.count(Fate.GIVEN_UP) or tally.count(Fate.REJECTED):
-                warn(f"to take them again, with all else that the topic still holds: {rescue}")
+            if tally.count(Outcome.GIVEN_UP) or tally.count(Outcome.REJECTED):
+                warn(f"to take them again, with all other tasks still in the topic: {rescue}")
         return self._end() or int(tally.has_failures())
 
     def look(self, limit: int | None) -> int:
-        """Take tasks and give them back, but not before the end: they would come at once again."""
+        """Take tasks and release them at the end; released earlier, they would return at once."""
         held = []
         worn_out = 0
         for task in self._tasks(AT_ONCE):
@@ -225,26 +225,26 @@ class Shift:
         failed = [task for task in held if not self._settled(task, AcknowledgeType.RELEASE)]
         return self._end() or worn_out or int(bool(failed))
 
-    def _try(self, program: str, task: Task, limit: int | None, tally: Tally) -> None:
+    def _try(self, program: str, task: Task, limit: int | None, tally: TaskOutcomes) -> None:
         place = (task.partition(), task.offset())
         code = run(program, task, self._worker)
-        fate = fate_of(code, task.delivery_count(), limit)
-        if fate is not Fate.DONE:
-            warn(f"{_named(task)}: {told(code, fate, task.delivery_count(), limit)}")
+        outcome = outcome_of(code, task.delivery_count(), limit)
+        if outcome is not Outcome.DONE:
+            warn(f"{_named(task)}: {failure_text(code, outcome, task.delivery_count(), limit)}")
         reason = cannot_run(code)
-        if fate is Fate.GIVEN_BACK and reason is None:
+        if outcome is Outcome.GIVEN_BACK and reason is None:
             time.sleep(pause_s(task.delivery_count()))
-        settled = self._settled(task, _ACKNOWLEDGED[fate])
-        tally.note(place, fate if settled else Fate.NOT_SETTLED)
+        settled = self._settled(task, _ACKNOWLEDGED[outcome])
+        tally.note(place, outcome if settled else Outcome.NOT_SETTLED)
         if reason is not None:
             raise HeadraceError(f"{program!r} {reason}, so nothing was done (exit code {code})")
 
     def _settled(self, task: Task, verdict: AcknowledgeType) -> bool:
-        """Tell the broker; what it does not hear or does not take comes again."""
+        """Settle a task with the broker; a task that could not be settled is redelivered."""
         try:
             self._worker.settle(task, verdict)
         except HeadraceError as error:
-            warn(f"{_named(task)} comes again: {error}")
+            warn(f"{_named(task)} will be redelivered: {error}")
             return False
         return True
 
@@ -259,7 +259,7 @@ class Shift:
                 yield task
 
     def _some(self, count: int) -> list[Task]:
-        """Tasks as soon as there are any, over a broker's restart as well."""
+        """Wait for tasks, also across a restart of the broker."""
         deadline = time.monotonic() + self._outage_s_max
         while True:
             try:
@@ -277,12 +277,12 @@ class Shift:
         sys.stdout.flush()
         if self._count is None or self._taken >= self._count:
             return 0
-        warn(f"{self._taken:,} of {self._count:,} tasks were there")
+        warn(f"{self._taken:,} of {self._count:,} tasks arrived")
         return 1
 
 
 def run(program: str, task: Task, worker: Worker) -> int:
-    """Let a command do a task, and hold the task meanwhile; the exit code says how that went."""
+    """Run a command for a task and keep the task acquired; the exit code decides its outcome."""
     facts = {
         "HEADRACE_TOPIC": task.topic(),
         "HEADRACE_PARTITION": str(task.partition()),
@@ -297,10 +297,10 @@ def run(program: str, task: Task, worker: Worker) -> int:
 
 
 def _exit_code(child: subprocess.Popen[bytes], task: Task, worker: Worker) -> int:
-    """Feed a command its task and wait for its end, without losing the task meanwhile.
+    """Write the task to the command's input and wait for its end, renewing the acquisition.
 
-    A task that is lost all the same is not taken from the command: half done is worse than
-    done twice, and what could not be settled is told at the end.
+    If the acquisition is lost, the command still runs to its end: half done is worse than done
+    twice. Unsettled tasks are reported at the end.
     """
     given: bytes | None = task.value() or b""
     is_held = True
@@ -309,7 +309,7 @@ def _exit_code(child: subprocess.Popen[bytes], task: Task, worker: Worker) -> in
             child.communicate(given, timeout=worker.hold_interval_s if is_held else None)
             return child.returncode
         except subprocess.TimeoutExpired:
-            given = None  # It is being fed already, and goes on with what is left.
+            given = None  # The input is already being written; continue with the rest.
         try:
             worker.hold(task)
         except HeadraceError as error:
@@ -318,7 +318,7 @@ def _exit_code(child: subprocess.Popen[bytes], task: Task, worker: Worker) -> in
 
 
 def delivery_limit(client: Admin, group: str) -> int | None:
-    """How often a task is delivered before it is given up; older brokers do not tell."""
+    """Return the limit of deliveries per task; older brokers do not report it."""
     entries = {entry.name: entry.value for entry in client.configs.describe("group", group)}
     value = entries.get(_LIMIT)
     return None if value is None else int(value)
@@ -329,10 +329,10 @@ def _named(task: Task) -> str:
 
 
 def begin_with_the_oldest(client: Admin, group: str) -> None:
-    """A work queue that forgets what was put before its first worker came would be none.
+    """Set the offsets of a new group to the oldest task, so that the queue skips none.
 
-    Share groups begin at the end unless told, so a new group is told; one that has worked already,
-    or was told something itself, is left as it is.
+    Share groups start at the end by default. A group with committed state or with its own setting
+    is left unchanged.
     """
     try:
         client.groups.describe(group)
@@ -347,7 +347,7 @@ def begin_with_the_oldest(client: Admin, group: str) -> None:
 
 
 def _shown(program: str | None, template: str | None, *, as_json: bool) -> Show:
-    """How tasks are written; a program that does them writes what it likes itself."""
+    """Return the format of tasks; with --exec, the command writes its own output."""
     out = sys.stdout.buffer
     if as_json:
         return lambda task: out.write(record_json(task) + b"\n")
@@ -362,24 +362,23 @@ def _shown(program: str | None, template: str | None, *, as_json: bool) -> Show:
 @command.command("stats")
 @click.argument("topic")
 @group_option
-@cluster_options
-@json_option
-def stats(topic: str, group: str | None, as_json: bool, **cluster: Any) -> None:
-    """Show how many tasks are open, how old the oldest is, who works, and how many were given up.
+@admin_options
+def stats(topic: str, group: str | None, as_json: bool, cluster: ClusterOptions) -> None:
+    """Show open tasks, the age of the oldest, active workers, and tasks given up.
 
     \b
-    state          of the group; `no worker yet` before the first came
+    state          state of the group; `no worker yet` before the first one joins
     workers        members that take from this topic now
-    open           tasks ready or with a worker: brokers do not tell these two apart
-    settled ahead  tasks done with, behind one that is not
+    open           tasks ready or with a worker: brokers do not distinguish the two
+    settled ahead  finished tasks behind an open one
     oldest s       age of the oldest open task in seconds
-    dead letters   what the group's dead letter topic holds, from all its queues
+    dead letters   records in the group's dead letter topic, from all its queues
 
-    Brokers count given up tasks only as dead letters: without a dead letter topic
-    (errors.deadletterqueue.topic.name of the group; Headrace has them, Kafka 4.3 does not) nobody
-    knows how many there were.
+    Brokers count given up tasks only as dead letters. Without a dead letter topic
+    (errors.deadletterqueue.topic.name of the group; a feature of Headrace, not of Kafka 4.3)
+    the number is unknown.
     """
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         found = queue_stats(client, topic, group or topic)
     if as_json:
         print_json(found)

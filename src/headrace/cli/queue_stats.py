@@ -1,4 +1,4 @@
-"""How a work queue stands, from all that a cluster tells of its group, topic and dead letters."""
+"""Statistics of a work queue, from its group, topic and dead letter topic."""
 
 import time
 
@@ -14,17 +14,17 @@ _LETTERS = "errors.deadletterqueue.topic.name"
 
 
 class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
-    """How a queue stands; None where the cluster does not tell."""
+    """Statistics of a queue; None where the cluster does not report a value."""
 
     topic: str
     group: str
     state: str | None
-    """None while no worker has come yet, and so there is no group."""
+    """None before the first worker joins, which creates the group."""
     workers: int
     open: int
-    """Tasks that are not done with: ready, or with a worker just now."""
+    """Unfinished tasks: ready, or acquired by a worker."""
     settled_ahead: int
-    """Tasks that are done with, behind one that is not."""
+    """Finished tasks behind an unfinished one."""
     oldest_seconds: float | None
     dead_letter_topic: str
     is_dead_letter_topic_missing: bool
@@ -32,14 +32,14 @@ class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def queue_stats(client: Admin, topic: str, group: str) -> QueueStats:
-    """All that a cluster tells of a queue."""
+    """Collect the statistics of a queue from a cluster."""
     client.cluster.topic(topic)
     described = _described(client, group)
     now_ms = time.time_ns() // 1_000_000
     lag = client.groups.lag(group, now_ms) if described is not None else []
     rows = [row for row in lag if row.topic == topic]
     behind = sum((row.end or 0) - (row.committed or 0) for row in rows)
-    # A group that has not begun with the topic begins with the oldest task.
+    # A group without offsets for the topic starts with the oldest task.
     still_open = sum(row.lag or 0 for row in rows) if rows else records_in(client, topic)
     members = described.members if described is not None else []
     target, is_missing, letters = _dead_letters(client, group)
@@ -58,7 +58,7 @@ def queue_stats(client: Admin, topic: str, group: str) -> QueueStats:
 
 
 def print_stats(found: QueueStats) -> None:
-    """The table for people, and what they should know besides."""
+    """Print the table for people, with notes."""
     print_table(
         ("topic", "group", "state", "workers", "open", "settled ahead", "oldest s", "dead letters"),
         [
@@ -76,34 +76,34 @@ def print_stats(found: QueueStats) -> None:
     )
     if found.is_dead_letter_topic_missing:
         warn(
-            f"the dead letter topic {found.dead_letter_topic} does not exist, and tasks that are"
-            f" given up are lost unless the broker makes it; make it with: headrace topics create"
+            f"the dead letter topic {found.dead_letter_topic} does not exist: tasks that are"
+            f" given up are lost until it does. Create it with: headrace topics create"
             f" {found.dead_letter_topic} --set errors.deadletterqueue.group.enable=true"
         )
 
 
 def records_in(client: Admin, topic: str) -> int:
-    """How many offsets a topic holds."""
+    """Return the number of offsets in a topic."""
     ends = sum(one.offset for one in client.partitions.offsets(topic, LATEST))
     starts = sum(one.offset for one in client.partitions.offsets(topic, EARLIEST))
     return ends - starts
 
 
 def _described(client: Admin, group: str) -> GroupDescription | None:
-    """The queue's group, or nothing while no worker has come."""
+    """Return the queue's group, or None before the first worker joins."""
     try:
         described = client.groups.describe(group)
     except GroupIdNotFound:
         return None
     if described.type != "share":
         raise HeadraceError(
-            f"group {group!r} is a {described.type} group and no queue; name another with --group"
+            f"group {group!r} is a {described.type} group, not a share group; choose one by --group"
         )
     return described
 
 
 def _dead_letters(client: Admin, group: str) -> tuple[str, bool, int | None]:
-    """The group's dead letter topic, whether it is missing, and its letters of all queues."""
+    """Return the group's dead letter topic, whether it is missing, and its number of records."""
     entries = {entry.name: entry.value for entry in client.configs.describe("group", group)}
     target = entries.get(_LETTERS) or ""
     if not target:

@@ -1,14 +1,14 @@
-"""What becomes of tasks that a command tries: by its exit code, and by how often they were tried.
+"""Outcomes of tasks run by a command: decided by exit code and number of deliveries.
 
-Every delivery counts, and the broker gives a task up when one more would pass the group's limit.
-So a task that fails waits before it is given back, longer each time: whatever it needs may be
-back by then, and a task that comes back at once would be worn out within a second.
+Every delivery counts, and the broker gives a task up at the group's limit. So a failed task is
+held before it is released, longer each time: a temporary failure may be over by then, and without
+the pause all deliveries would be used up within a second.
 """
 
 from collections import Counter
 from enum import Enum
 
-EX_DATAERR = 65  # As in sysexits.h: the input is wrong, and will be next time.
+EX_DATAERR = 65  # EX_DATAERR of sysexits.h: the input is invalid, so a retry would fail too.
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _PAUSE_S = 0.5
 _PAUSE_MAX_S = 8.0
@@ -17,8 +17,8 @@ Place = tuple[int, int]
 """A task's partition and offset."""
 
 
-class Fate(Enum):
-    """How a try of a task ended; the value is what a person reads."""
+class Outcome(Enum):
+    """Outcome of one try of a task; the value is shown to people."""
 
     DONE = "done"
     REJECTED = "rejected"
@@ -28,65 +28,65 @@ class Fate(Enum):
 
 
 def cannot_run(exit_code: int) -> str | None:
-    """Why a shell could not start the command at all, when it says so."""
+    """Return why the shell could not start the command, or None if it did."""
     return {_NOT_EXECUTABLE: "is not executable", _NOT_FOUND: "is not found"}.get(exit_code)
 
 
-def fate_of(exit_code: int, deliveries: int, limit: int | None) -> Fate:
-    """What becomes of a task; without a known limit it is given back and the broker decides."""
+def outcome_of(exit_code: int, deliveries: int, limit: int | None) -> Outcome:
+    """Return the outcome of a task; without a known limit it is released and the broker decides."""
     if exit_code == 0:
-        return Fate.DONE
+        return Outcome.DONE
     if exit_code == EX_DATAERR:
-        return Fate.REJECTED
-    return Fate.GIVEN_UP if is_last(deliveries, limit) else Fate.GIVEN_BACK
+        return Outcome.REJECTED
+    return Outcome.GIVEN_UP if is_last(deliveries, limit) else Outcome.GIVEN_BACK
 
 
 def is_last(deliveries: int, limit: int | None) -> bool:
-    """Whether a task that is given back now will not come again."""
+    """Return whether a task released now will not be redelivered."""
     return limit is not None and deliveries >= limit
 
 
 def pause_s(deliveries: int) -> float:
-    """How long a failed task waits before it is given back."""
+    """Return how long to hold a failed task before its release."""
     return min(_PAUSE_S * 2.0 ** min(deliveries - 1, 10), _PAUSE_MAX_S)
 
 
-def told(exit_code: int, fate: Fate, deliveries: int, limit: int | None) -> str:
-    """A failed try in words."""
-    if fate is Fate.GIVEN_UP:
+def failure_text(exit_code: int, outcome: Outcome, deliveries: int, limit: int | None) -> str:
+    """Describe a failed try."""
+    if outcome is Outcome.GIVEN_UP:
         return f"exit code {exit_code}, given up after {tries(deliveries)}"
-    if fate is Fate.GIVEN_BACK:
+    if outcome is Outcome.GIVEN_BACK:
         of = "" if limit is None else f" of {limit}"
         return f"exit code {exit_code}, given back (try {deliveries}{of})"
-    return f"exit code {exit_code}, {fate.value}"
+    return f"exit code {exit_code}, {outcome.value}"
 
 
 def tries(count: int) -> str:
     return "1 try" if count == 1 else f"{count:,} tries"
 
 
-class Tally:
-    """How a run's tasks ended: a task that is done in the end has not failed."""
+class TaskOutcomes:
+    """Outcomes of a run's tasks: a task that succeeds on a retry has not failed."""
 
     def __init__(self) -> None:
-        self._ended: Counter[Fate] = Counter()
-        self._pending: dict[Place, Fate] = {}
+        self._ended: Counter[Outcome] = Counter()
+        self._pending: dict[Place, Outcome] = {}
 
-    def note(self, place: Place, fate: Fate) -> None:
-        """A task's latest fate; one that comes back may still have another."""
+    def note(self, place: Place, outcome: Outcome) -> None:
+        """Record a task's latest outcome; a redelivery may replace it."""
         self._pending.pop(place, None)
-        if fate in (Fate.GIVEN_BACK, Fate.NOT_SETTLED):
-            self._pending[place] = fate
+        if outcome in (Outcome.GIVEN_BACK, Outcome.NOT_SETTLED):
+            self._pending[place] = outcome
         else:
-            self._ended[fate] += 1
+            self._ended[outcome] += 1
 
-    def count(self, fate: Fate) -> int:
-        return self._ended[fate] + sum(one is fate for one in self._pending.values())
+    def count(self, outcome: Outcome) -> int:
+        return self._ended[outcome] + sum(one is outcome for one in self._pending.values())
 
     def has_failures(self) -> bool:
-        return any(self.count(fate) for fate in Fate if fate is not Fate.DONE)
+        return any(self.count(outcome) for outcome in Outcome if outcome is not Outcome.DONE)
 
     def summary(self) -> str:
-        """`12 done, 1 given up`: always what is done, and else what there is."""
-        shown = [fate for fate in Fate if fate is Fate.DONE or self.count(fate)]
-        return ", ".join(f"{self.count(fate):,} {fate.value}" for fate in shown)
+        """Summarize as `12 done, 1 given up`: always the done tasks, and other nonzero counts."""
+        shown = [outcome for outcome in Outcome if outcome is Outcome.DONE or self.count(outcome)]
+        return ", ".join(f"{self.count(outcome):,} {outcome.value}" for outcome in shown)

@@ -1,7 +1,7 @@
-"""Records as text, both ways: format strings and JSON lines for `consume`, JSON for `produce`.
+"""Formats records as text and parses them: templates and JSON lines.
 
-What `consume --json` writes, `produce --from-json` reads, so that a pipe between them copies
-keys, headers, times and partitions. Bytes that are not UTF-8 stand as `{"base64": "..."}`.
+The output of `consume --json` is the input of `produce --from-json`, so that a pipe between them
+copies keys, headers, times and partitions. Bytes that are not UTF-8 become `{"base64": "..."}`.
 """
 
 import base64
@@ -19,7 +19,7 @@ from headrace.errors import HeadraceError
 
 
 class JsonRecord(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """The shape of a record in JSON; for producing, everything but the value may be left out."""
+    """A record in JSON; only the value is required for producing."""
 
     topic: str | None = None
     partition: int = -1
@@ -32,7 +32,7 @@ class JsonRecord(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True)
 
 
 class _Document(msgspec.Struct):
-    """What `consume --json` writes of a record: everything, always."""
+    """Output of `consume --json`, with all fields."""
 
     topic: str | None
     partition: int | None
@@ -41,6 +41,10 @@ class _Document(msgspec.Struct):
     key: Any
     value: Any
     headers: list[tuple[str, Any]]
+
+
+class JsonText(bytes):
+    """A key or value that is a JSON document already, such as a decoded one."""
 
 
 Formatter = Callable[[ReadRecord], bytes]
@@ -69,7 +73,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def unescape(text: str) -> str:
-    r"""A separator or format as the user meant it: `\t`, `\n`, `\x1f` and the like resolved."""
+    r"""Resolve escapes such as `\t`, `\n` and `\x1f` in a separator or template."""
 
     def resolve(found: re.Match[str]) -> str:
         name = found[1]
@@ -79,10 +83,10 @@ def unescape(text: str) -> str:
 
 
 def formatter(template: str) -> Formatter:
-    """A function that writes a record by a template with kcat's placeholders.
+    """Return a function that formats a record by a template with kcat's placeholders.
 
-    The template becomes a format of bytes and the readers of its fields, once; a record then
-    costs a call for each field that is shown, and none for the others.
+    The template is compiled once to a format of bytes and readers of its fields; a record then
+    costs one call per shown field.
     """
     layout = bytearray()
     readers: list[Callable[[ReadRecord], Any]] = []
@@ -99,7 +103,7 @@ def formatter(template: str) -> Formatter:
             readers.append(read)
         else:
             raise HeadraceError(
-                f"%{found[1]} is no placeholder of --format; there are %t %p %o %T %D %k %K %v %V"
+                f"%{found[1]} is not a placeholder of --format; use %t %p %o %T %D %k %K %v %V"
                 " %h and %%"
             )
     layout += _literal(text[position:])
@@ -108,14 +112,14 @@ def formatter(template: str) -> Formatter:
 
 
 def headers_text(headers: Headers) -> bytes:
-    """Headers as `name=value,name=value`; a null value is NULL, as kcat shows it."""
+    """Format headers as `name=value,name=value`; a null value is NULL, as in kcat."""
     return b",".join(
         name.encode() + b"=" + (b"NULL" if value is None else value) for name, value in headers
     )
 
 
 def record_json(record: ReadRecord) -> bytes:
-    """One JSON line of a record."""
+    """Format a record as one JSON line."""
     headers = record.headers()
     return _encoder.encode(
         _Document(
@@ -131,7 +135,7 @@ def record_json(record: ReadRecord) -> bytes:
 
 
 def parse_json_record(line: bytes) -> OutgoingRecord:
-    """A record to send, from a JSON line; a value that is no text is sent as its JSON."""
+    """Parse a record from a JSON line; a value that is not a text is sent as its JSON."""
     try:
         found = _decoder.decode(line)
         return OutgoingRecord(
@@ -145,10 +149,12 @@ def parse_json_record(line: bytes) -> OutgoingRecord:
         raise HeadraceError(f"not a JSON record: {error}") from error
 
 
-def readable(content: bytes | None) -> str | dict[str, str] | None:
-    """Bytes for JSON: text when they are UTF-8, else base64 that says so."""
+def readable(content: bytes | None) -> str | dict[str, str] | msgspec.Raw | None:
+    """Convert bytes for JSON: text if they are UTF-8, or an object with base64."""
     if content is None:
         return None
+    if isinstance(content, JsonText):
+        return msgspec.Raw(content)
     try:
         return content.decode()
     except UnicodeDecodeError:

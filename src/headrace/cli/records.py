@@ -1,4 +1,4 @@
-"""`headrace records`: one record with its batch, who wrote lately, deletion before an offset."""
+"""`headrace records`: show one record with its batch, list producers, delete old records."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ import msgspec
 
 from headrace.cli.batch_text import BatchEntry, describe_batch
 from headrace.cli.options import (
-    admin,
-    cluster_options,
+    ClusterOptions,
+    admin_options,
     confirm,
-    json_option,
     partitions_option,
+    yes_option,
 )
-from headrace.cli.output import print_json, print_line, print_table, time_text
+from headrace.cli.output import print_json, print_line, print_rows, print_table, time_text
 from headrace.client.partitions import HIGH_WATERMARK
 from headrace.errors import HeadraceError
 from headrace.protocol.batches import read_header
 
 
-class ShownRecord(msgspec.Struct, frozen=True):
-    """A record and the batch that it came in."""
+class RecordInBatch(msgspec.Struct, frozen=True):
+    """A record and its batch."""
 
     topic: str
     partition: int
@@ -37,14 +37,13 @@ def command() -> None:
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
-@cluster_options
-@json_option
-def show(topic: str, partition: int, offset: int, as_json: bool, **cluster: Any) -> None:
+@admin_options
+def show(topic: str, partition: int, offset: int, as_json: bool, cluster: ClusterOptions) -> None:
     """Show the record at OFFSET of PARTITION and the batch that carries it.
 
-    Where compaction has removed the record, the next one is shown.
+    If compaction has removed the record, the next one is shown.
     """
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         content = client.partitions.batch_at(topic, partition, offset)
     found = find_record(topic, partition, offset, content)
     if as_json:
@@ -61,13 +60,12 @@ def show(topic: str, partition: int, offset: int, as_json: bool, **cluster: Any)
     "--before",
     required=True,
     metavar="OFFSET",
-    help="Delete records below this offset; `latest` deletes all that are there now.",
+    help="Delete records below this offset; `latest` deletes all current records.",
 )
 @partitions_option("In this partition; may be repeated.")
 @click.option("--all-partitions", is_flag=True, help="In every partition.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
-@cluster_options
-@json_option
+@yes_option
+@admin_options
 def delete(
     topic: str,
     before: str,
@@ -75,19 +73,19 @@ def delete(
     all_partitions: bool,
     yes: bool,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> None:
-    """Delete the records of TOPIC below an offset; partitions start there from then on.
+    """Delete the records of TOPIC below an offset, which becomes the new log start offset.
 
     \b
     headrace records delete orders --partition 0 --before 1000
     """
     if bool(partitions) == all_partitions:
-        raise click.UsageError("say where: --partition or --all-partitions")
+        raise click.UsageError("give --partition or --all-partitions")
     offset = parse_before(before)
     where = "all partitions" if all_partitions else f"partition {', '.join(map(str, partitions))}"
     confirm(f"Delete records of {topic} before {before} in {where}?", yes=yes)
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         wanted = client.partitions.of(topic) if all_partitions else list(partitions)
         starts = client.partitions.delete_records_before(topic, dict.fromkeys(wanted, offset))
     if as_json:
@@ -99,42 +97,38 @@ def delete(
 @command.command("producers")
 @click.argument("topic")
 @partitions_option("Only this partition; may be repeated.")
-@cluster_options
-@json_option
-def producers(topic: str, partitions: tuple[int, ...], as_json: bool, **cluster: Any) -> None:
+@admin_options
+def producers(
+    topic: str, partitions: tuple[int, ...], as_json: bool, cluster: ClusterOptions
+) -> None:
     """Show the idempotent and transactional producers that partitions remember."""
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         found = client.partitions.producers(topic, sorted(set(partitions)) or None)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ("partition", "producer", "epoch", "last sequence", "last record", "transaction from"),
-        [
-            (
-                one.partition,
-                one.producer_id,
-                one.producer_epoch,
-                one.last_sequence,
-                time_text(one.last_timestamp),
-                one.transaction_start_offset,
-            )
-            for one in found
-        ],
+    print_rows(
+        found,
+        {
+            "partition": lambda one: one.partition,
+            "producer": lambda one: one.producer_id,
+            "epoch": lambda one: one.producer_epoch,
+            "last sequence": lambda one: one.last_sequence,
+            "last record": lambda one: time_text(one.last_timestamp),
+            "transaction from": lambda one: one.transaction_start_offset,
+        },
+        as_json=as_json,
     )
 
 
 def parse_before(text: str) -> int:
-    """An offset on the wire, where -1 stands for the high watermark."""
+    """Parse an offset for the wire, where -1 means the high watermark."""
     if text == "latest":
         return HIGH_WATERMARK
     if not text.isdigit():
-        raise click.BadParameter(f"{text!r} is no offset; give a number or `latest`")
+        raise click.BadParameter(f"{text!r} is not an offset; give a number or `latest`")
     return int(text)
 
 
-def find_record(topic: str, partition: int, offset: int, content: bytes) -> ShownRecord:
-    """The record at an offset, or the next one of its batch."""
+def find_record(topic: str, partition: int, offset: int, content: bytes) -> RecordInBatch:
+    """Return the record at an offset, or the next one of its batch."""
     batch = describe_batch(content, 0, read_header(content), show_records=True)
     if batch.records is None:
         raise HeadraceError(f"{topic}-{partition} offset {offset}: {batch.problem}")
@@ -142,4 +136,4 @@ def find_record(topic: str, partition: int, offset: int, content: bytes) -> Show
     if not later:
         raise HeadraceError(f"{topic}-{partition} has no record left at offset {offset}")
     batch.records = None
-    return ShownRecord(topic, partition, later[0], batch)
+    return RecordInBatch(topic, partition, later[0], batch)

@@ -1,22 +1,16 @@
-"""`headrace registry`: a schema registry for any Kafka, until Ctrl-C."""
+"""`headrace registry`: run a schema registry for any Kafka, until Ctrl-C."""
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli import options
 from headrace.cli.defaults import DEFAULT_REGISTRY
-from headrace.cli.doors import DoorFiles, door_options, warn_of_open_doors
 from headrace.cli.extras import require
-from headrace.cli.options import (
-    as_mapping,
-    bootstrap_option,
-    client_properties,
-    command_config_option,
-    property_option,
-    set_option,
-)
+from headrace.cli.listener_options import ListenerOptions, listener_options, warn_of_exposure
+from headrace.cli.options import ClusterOptions, as_mapping, options_as
 
 if TYPE_CHECKING:
     from headrace.registry.service import Registry
@@ -24,44 +18,47 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@click.command("registry", short_help="Keep schemas in a topic, by Confluent's REST interface.")
-@bootstrap_option
-@command_config_option
-@property_option
-@click.option("--listen", default=DEFAULT_REGISTRY, show_default=True, metavar="HOST:PORT")
+@click.command("registry", short_help="Run a schema registry with Confluent's REST interface.")
+@options.bootstrap_option
+@options.command_config_option
+@options.property_option
+@click.option(
+    "--listen",
+    default=DEFAULT_REGISTRY,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address for clients.",
+)
 @click.option(
     "--advertise",
     metavar="HOST:PORT",
-    help="Where other instances reach this one; else where it listens.",
+    show_default="the address of --listen",
+    help="Address of this instance for others.",
 )
-@door_options
+@listener_options
 @click.option(
     "--tls-ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The authority of the other instances' certificates, where the system knows it not.",
+    help="Authority of the other instances' certificates, if the system does not trust it.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Whether people or programs read the log.",
+@options.log_format_option
+@options.set_option(
+    "A setting by Confluent's name, such as kafkastore.topic=_schemas; may be repeated."
 )
-@set_option("A setting by Confluent's name, as kafkastore.topic=_schemas; may be repeated.")
+@options_as(ClusterOptions, "cluster")
 def command(
-    bootstrap: str,
-    command_config: str | None,
-    properties: tuple[tuple[str, str], ...],
+    cluster: ClusterOptions,
     listen: str,
     advertise: str | None,
     tls_ca: Path | None,
     log_format: str,
     configs: tuple[tuple[str, str], ...],
-    **files: Any,
+    access: ListenerOptions,
 ) -> int:
-    """Keep schemas in a topic, by Confluent's REST interface, until Ctrl-C.
+    """Run a schema registry with Confluent's REST interface, until Ctrl-C.
 
-    Several instances with one topic are one registry: one of them writes, all answer.
+    Schemas are stored in a Kafka topic. Instances with the same topic form one registry: one of
+    them writes, all answer.
 
     \b
     headrace registry
@@ -75,7 +72,10 @@ def command(
     require("registry")
 
     from headrace.http.addresses import ListenAddress
-    from headrace.registry.running import Guard, run
+    from headrace.http.product import Listener, run
+    from headrace.registry.leadership.forwarding import forwarding_context
+    from headrace.registry.routes.application import running
+    from headrace.registry.service import Registry
     from headrace.registry.settings import settings_of
     from headrace.runtime.supervision import end_with_parent
 
@@ -85,18 +85,24 @@ def command(
         place = ListenAddress.parse(advertise)
         given |= {"host.name": place.host, "host.port": str(place.port)}
     address = ListenAddress.parse(listen)
-    doors = DoorFiles(**files)
-    door, tls = doors.door(), doors.tls()
+    authentication, tls = access.authentication(), access.tls()
     if tls is not None:
         given.setdefault("inter.instance.protocol", "https")
-    warn_of_open_doors(address, door, tls, "change schemas")
-    client = {"bootstrap.servers": bootstrap, **client_properties(command_config, properties)}
+    warn_of_exposure(address, authentication, tls, "change schemas")
+    client = {"bootstrap.servers": cluster.bootstrap, **cluster.settings()}
     announce = _announce if log_format == "text" else _announce_to_programs
-    return run(client, settings_of(given), address, Guard(door, tls, tls_ca), announce)
+    registry = Registry(client, settings_of(given), tls=forwarding_context(tls, tls_ca))
+    listener = Listener(address, authentication, tls)
+    run(
+        lambda bound: running(registry, authentication, bound),
+        listener,
+        lambda url: announce(url, registry),
+    )
+    return 0 if registry.failure is None else 1
 
 
 def _announce(url: str, registry: "Registry") -> None:
-    """The first thing that a new user reads; other programs wait for its first line."""
+    """Print the address and first commands; other programs wait for the first line."""
     print(f"Headrace registry is ready on {url}")
     print(f"  topic     {registry.settings.kafkastore_topic}")
     print(f"  subjects  curl {url}/subjects")
@@ -104,4 +110,4 @@ def _announce(url: str, registry: "Registry") -> None:
 
 
 def _announce_to_programs(url: str, registry: "Registry") -> None:
-    _log.info("Headrace registry is ready on %s", url)
+    _log.info("registry ready", extra={"url": url})

@@ -1,4 +1,4 @@
-"""What a replay has found, told before it switches."""
+"""Printing the result of a replay before it switches."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,12 +7,12 @@ from headrace.cli.output import counted, print_line, print_table
 from headrace.cli.table_rows import cell
 
 if TYPE_CHECKING:
-    from headrace.lake.comparing import Contents
-    from headrace.pipelines.running.replaying import Replay
+    from headrace.lake.table_comparison import Contents
+    from headrace.pipelines.running.correcting.replay import Replay
 
 
 def print_comparison(built: "Replay") -> None:
-    """One line per table, then what differs in those that do, with some of their rows."""
+    """Print one line per table, then the differences with sample rows."""
     print_table(
         (
             "table",
@@ -26,7 +26,7 @@ def print_comparison(built: "Replay") -> None:
         [
             (
                 one.table,
-                # A merged view of two layers is itself no table: all have the same number.
+                # A merged view of two layers has no table of its own.
                 max(built.generations.values()),
                 one.contents.rows_before,
                 one.contents.rows_after,
@@ -45,7 +45,7 @@ def print_comparison(built: "Replay") -> None:
 
 
 def difference_text(contents: "Contents") -> str:
-    """Which columns, and how many rows the other has not, in a line."""
+    """Summarize differing columns and rows found on one side only, in one line."""
     parts = [f"{name} in {counted(rows, 'row')}" for name, rows in contents.columns.items()]
     for side, rows in (("before", contents.only_before), ("after", contents.only_after)):
         if rows:

@@ -1,15 +1,15 @@
-"""`headrace rest`: Kafka over HTTP for any cluster, until Ctrl-C."""
+"""`headrace rest`: access any Kafka cluster over HTTP, until Ctrl-C."""
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.defaults import BOOTSTRAP_VARIABLE, DEFAULT_REST
-from headrace.cli.doors import DoorFiles, door_options, warn_of_open_doors
+from headrace.cli.defaults import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, DEFAULT_REST
 from headrace.cli.extras import require
-from headrace.cli.options import name_value
+from headrace.cli.listener_options import ListenerOptions, listener_options, warn_of_exposure
+from headrace.cli.options import log_format_option, name_value
 
 if TYPE_CHECKING:
     from headrace.rest.settings import RestSettings
@@ -19,17 +19,24 @@ _log = logging.getLogger(__name__)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("rest", short_help="Let HTTP clients produce, consume and administer.")
+@click.command("rest", short_help="Run a REST proxy: produce, consume and administer over HTTP.")
 @click.option(
     "--bootstrap",
     "-b",
     envvar=BOOTSTRAP_VARIABLE,
     metavar="HOST:PORT,...",
-    help="Brokers to ask first; else 127.0.0.1:9092.",
+    show_default=DEFAULT_BOOTSTRAP,
+    help="Brokers to connect to first.",
 )
-@click.option("--listen", default=DEFAULT_REST, show_default=True, metavar="HOST:PORT")
-@click.option("--registry", metavar="URL", help="Where schemas are, as http://127.0.0.1:8081.")
-@click.option("--config", type=_FILE, help="A kafka-rest.properties with Confluent's names.")
+@click.option(
+    "--listen",
+    default=DEFAULT_REST,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address for clients.",
+)
+@click.option("--registry", metavar="URL", help="Schema registry, such as http://127.0.0.1:8081.")
+@click.option("--config", type=_FILE, help="A kafka-rest.properties file with Confluent's names.")
 @click.option(
     "--set",
     "-s",
@@ -37,16 +44,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=name_value,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set one property; wins over the file, may be repeated.",
+    help="Set one property, overriding the file; may be repeated.",
 )
-@door_options
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Whether people or programs read the log.",
-)
+@listener_options
+@log_format_option
 def command(
     bootstrap: str | None,
     listen: str,
@@ -54,11 +55,11 @@ def command(
     config: Path | None,
     assignments: tuple[tuple[str, str], ...],
     log_format: str,
-    **files: Any,
+    access: ListenerOptions,
 ) -> int:
-    """Let HTTP clients produce, consume and administer, until Ctrl-C.
+    """Run a REST proxy until Ctrl-C: produce, consume and administer over HTTP.
 
-    By Confluent's interfaces, versions 2 and 3, for any Kafka cluster.
+    Serves Confluent's REST API, versions 2 and 3, for any Kafka cluster.
 
     \b
     headrace rest --bootstrap 127.0.0.1:9092 --registry http://127.0.0.1:8081
@@ -68,7 +69,9 @@ def command(
     require("rest")
 
     from headrace.http.addresses import ListenAddress
-    from headrace.rest.running import run
+    from headrace.http.product import Listener, run
+    from headrace.rest.routes import running
+    from headrace.rest.service import Service
     from headrace.rest.settings import settings_of
     from headrace.runtime.logging import configure
     from headrace.runtime.supervision import end_with_parent
@@ -77,19 +80,18 @@ def command(
     end_with_parent()
     settings = settings_of(_properties(bootstrap, registry, config, dict(assignments)))
     address = ListenAddress.parse(listen)
-    doors = DoorFiles(**files)
-    door, tls = doors.door(), doors.tls()
-    warn_of_open_doors(address, door, tls, "read, write and delete topics")
-    scheme = "http" if tls is None else "https"
+    authentication, tls = access.authentication(), access.tls()
+    warn_of_exposure(address, authentication, tls, "read, write and delete topics")
     announce = _announce if log_format == "text" else _announce_to_programs
-    run(settings, address, door, tls, lambda bound: announce(f"{scheme}://{bound}", settings))
+    service, listener = Service(settings), Listener(address, authentication, tls)
+    run(lambda _: running(service, authentication), listener, lambda url: announce(url, settings))
     return 0
 
 
 def _properties(
     bootstrap: str | None, registry: str | None, config: Path | None, assigned: dict[str, str]
 ) -> dict[str, str]:
-    """The file, above it what the command line says."""
+    """Return the properties of the file, overridden by options."""
     from headrace.settings.properties import read
 
     properties = {} if config is None else read(str(config))
@@ -101,11 +103,11 @@ def _properties(
 
 
 def _announce_to_programs(url: str, settings: "RestSettings") -> None:
-    _log.info("Headrace REST proxy is ready on %s", url)
+    _log.info("REST proxy ready", extra={"url": url})
 
 
 def _announce(url: str, settings: "RestSettings") -> None:
-    """The first thing that a new user reads; other programs wait for its first line."""
+    """Print the address and first commands; other programs wait for the first line."""
     print(f"Headrace REST proxy is ready on {url}")
     print(f"  brokers   {settings.bootstrap_servers}")
     if settings.schema_registry_url:

@@ -1,6 +1,5 @@
-"""`headrace schema`: schemas of any registry, and of files; what changes and whom it breaks."""
+"""`headrace schema`: schemas of registries and files, their changes and consequences."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,21 +8,19 @@ import msgspec
 
 from headrace.cli.options import confirm, json_option
 from headrace.cli.output import counted, print_json, print_line, print_table, warn
-from headrace.cli.schema_evolution import evolve, print_changes, print_consequences, versions_of
+from headrace.cli.schema_evolution import evolve, print_changes, print_consequences
 from headrace.cli.schema_generation import generate
 from headrace.cli.schema_sources import (
     Found,
     Schemas,
-    new_schema,
     place_of,
-    reference_option,
     registry_options,
     schemas_of,
-    type_option,
+    source_options,
 )
 
 if TYPE_CHECKING:
-    from headrace.serdes.registry_client import Reference
+    from headrace.schema_clients.registry_client.schemas import Verdict
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -60,27 +57,23 @@ class SubjectListed(msgspec.Struct, frozen=True):
 @command.command("register")
 @click.argument("subject")
 @click.argument("file", type=_FILE)
-@type_option
-@reference_option
-@click.option("--normalize", is_flag=True, help="Take schemas that mean the same for the same.")
+@click.option("--normalize", is_flag=True, help="Treat equivalent schemas as the same.")
 @click.option("--metadata", type=_FILE, help="Tags and properties, as Confluent's JSON.")
 @click.option("--rules", type=_FILE, help="The rule set of a data contract, as Confluent's JSON.")
-@registry_options
+@source_options
 @json_option
 def register(
     subject: str,
     file: Path,
-    type: str | None,
-    references: "tuple[Reference, ...]",
     normalize: bool,
     metadata: Path | None,
     rules: Path | None,
     as_json: bool,
-    **registry: Any,
+    **source: Any,
 ) -> None:
-    """Register FILE as the next version of SUBJECT; what is registered already stays as it is."""
-    client = schemas_of(**registry).client
-    schema = new_schema(file, type, references, metadata, rules)
+    """Register FILE as the next version of SUBJECT, unless it is already registered."""
+    schemas = schemas_of(**source)
+    client, schema = schemas.client, schemas.new(file, metadata, rules)
     client.register(subject, schema, normalize=normalize)
     version = client.lookup(subject, schema, normalize=normalize)
     if as_json:
@@ -91,11 +84,13 @@ def register(
 
 @command.command("list")
 @click.argument("prefix", default="")
-@click.option("--deleted", is_flag=True, help="Those too that are deleted and not yet for good.")
+@click.option(
+    "--deleted", is_flag=True, help="Include versions that were deleted, but not permanently."
+)
 @registry_options
 @json_option
 def list_subjects(prefix: str, deleted: bool, as_json: bool, **registry: Any) -> None:
-    """List subjects, all or those that begin with PREFIX, and their versions."""
+    """List subjects and their versions, optionally with names starting with PREFIX."""
     client = schemas_of(**registry).client
     found = []
     for subject in client.subjects(prefix, deleted=deleted):
@@ -120,7 +115,7 @@ def list_subjects(prefix: str, deleted: bool, as_json: bool, **registry: Any) ->
 @registry_options
 @json_option
 def show(schema: str, as_json: bool, **registry: Any) -> None:
-    """Write the text of SCHEMA; with --json all that the registry tells of it."""
+    """Print the text of SCHEMA; with --json its registration."""
     schemas = schemas_of(**registry)
     place = place_of(schema)
     if not as_json or place.path is not None:
@@ -128,15 +123,15 @@ def show(schema: str, as_json: bool, **registry: Any) -> None:
         return
     if place.id is not None:
         schemas.found(schema)
-        told = schemas.client.schema(place.id)
+        found = schemas.client.schema(place.id)
     else:
-        told = schemas.client.version(place.subject, place.version or "latest")
-    assert told is not None, "it was found"
-    print_json(told.told)
+        found = schemas.client.version(place.subject, place.version or "latest")
+    assert found is not None, "found() has read it"
+    print_json(found.registration)
 
 
 def readable(found: Found) -> str:
-    """JSON with indentation; .proto files have their lines already."""
+    """Indent JSON; .proto files are unchanged."""
     try:
         return msgspec.json.format(found.text, indent=2).rstrip()
     except msgspec.DecodeError:
@@ -146,30 +141,20 @@ def readable(found: Found) -> str:
 @command.command("diff")
 @click.argument("old")
 @click.argument("new", required=False)
-@type_option
-@reference_option
-@registry_options
+@source_options
 @json_option
-def diff(
-    old: str,
-    new: str | None,
-    type: str | None,
-    references: "tuple[Reference, ...]",
-    as_json: bool,
-    **registry: Any,
-) -> None:
-    """Show what NEW adds to OLD, removes and changes, and which readers that breaks.
+def diff(old: str, new: str | None, as_json: bool, **source: Any) -> None:
+    """Show the changes from OLD to NEW, and the readers that they break.
 
     \b
     headrace schema diff orders-value                 the last two versions
     headrace schema diff orders-value:1 orders-value:3
     headrace schema diff orders-value orders.avsc
     """
-    from headrace.registry.evolution.changes import changes_between
+    from headrace.registry.evolution.comparing import changes_between
     from headrace.registry.evolution.consequences import consequences_of
 
-    schemas = schemas_of(**registry)
-    before, after = _pair(schemas, old, new, type, references)
+    before, after = _pair(schemas_of(**source), old, new)
     changes = changes_between(before.parsed(), after.parsed())
     consequences = consequences_of(before.parsed(), after.parsed())
     if as_json:
@@ -180,24 +165,15 @@ def diff(
     print_consequences(consequences)
 
 
-def _pair(
-    schemas: Schemas,
-    old: str,
-    new: str | None,
-    type: str | None,
-    references: "Sequence[Reference]",
-) -> tuple[Found, Found]:
+def _pair(schemas: Schemas, old: str, new: str | None) -> tuple[Found, Found]:
     if new is not None:
-        return (
-            schemas.found(old, type=type, references=references),
-            schemas.found(new, type=type, references=references),
-        )
+        return schemas.found(old), schemas.found(new)
     place = place_of(old)
     if not place.subject or place.version:
         raise click.UsageError("name a second schema, or a subject alone for its last two versions")
     versions = schemas.client.versions(place.subject)
     if len(versions) < 2:
-        raise click.UsageError(f"{place.subject} has one version only; name a file beside it")
+        raise click.UsageError(f"{place.subject} has only one version; name a file to compare with")
     before, after = versions[-2:]
     return schemas.version(place.subject, before), schemas.version(place.subject, after)
 
@@ -208,100 +184,94 @@ def _pair(
 @click.option(
     "--level",
     type=click.Choice(LEVELS, case_sensitive=False),
-    help="By this level; else by the subject's own, and between files by BACKWARD.",
+    show_default="the subject's, for files BACKWARD",
+    help="Compatibility level.",
 )
-@type_option
-@reference_option
-@click.option("--normalize", is_flag=True, help="Take schemas that mean the same for the same.")
-@registry_options
+@click.option("--normalize", is_flag=True, help="Treat equivalent schemas as the same.")
+@source_options
 @json_option
 def check(
-    old: str,
-    new: str,
-    level: str | None,
-    type: str | None,
-    references: "tuple[Reference, ...]",
-    normalize: bool,
-    as_json: bool,
-    **registry: Any,
+    old: str, new: str, level: str | None, normalize: bool, as_json: bool, **source: Any
 ) -> int:
-    """Say whether NEW may follow OLD; the exit code is 1 where it may not.
+    """Check whether NEW may follow OLD; exits with 1 if not.
 
     \b
     headrace schema check orders-value orders.avsc
     headrace schema check orders-value:2 orders.avsc --level FULL
     headrace schema check old.avsc new.avsc --level FULL      needs no registry
     """
-    schemas = schemas_of(**registry)
+    schemas = schemas_of(**source)
     place, target = place_of(old), place_of(new)
     if level is None and place.subject and target.path is not None:
-        candidate = new_schema(target.path, type, references)
+        candidate = schemas.new(target.path)
         verdict = schemas.client.check(place.subject, candidate, place.version, normalize=normalize)
-        messages = list(verdict.messages) or ["the registry does not say why"]
-        messages = [] if verdict.is_compatible else messages
+        messages, lines = _reasons(verdict)
     else:
-        messages = _complaints(schemas, old, new, level, type, references)
+        messages, lines = _local_reasons(schemas, old, new, level)
     if as_json:
         print_json({"is_compatible": not messages, "messages": messages})
     elif not messages:
         print_line(f"{new} may follow {old}")
     else:
-        _tell_why_not(old, new, messages)
+        for line in lines:
+            print_line(line)
+        warn(f"{new} may not follow {old}; for advice, run `headrace schema evolve`")
     return 1 if messages else 0
 
 
-def _complaints(
-    schemas: Schemas,
-    old: str,
-    new: str,
-    level: str | None,
-    type: str | None,
-    references: "Sequence[Reference]",
-) -> list[str]:
-    """By the rules of this program; a subject as a whole has all its versions looked at."""
-    from headrace.registry.compatibility.levels import Level, Version, complaints
+def _reasons(verdict: "Verdict") -> tuple[list[str], list[str]]:
+    """Return a registry's messages as they are, and as lines for people."""
+    from headrace.registry.compatibility.messages import describes_settings, plain_message
+
+    if verdict.is_compatible:
+        return [], []
+    messages = list(verdict.messages) or ["the registry gives no reason"]
+    return messages, [plain_message(one) for one in messages if not describes_settings(one)]
+
+
+def _local_reasons(
+    schemas: Schemas, old: str, new: str, level: str | None
+) -> tuple[list[str], list[str]]:
+    """Compare without a registry's verdict; a subject means all of its versions."""
+    from headrace.registry.compatibility.levels import Level, Version, conflict
+    from headrace.registry.compatibility.messages import messages_of, plain_text
     from headrace.registry.schema_types import installed_kind
 
     place = place_of(old)
     if level is None and place.subject:
         level = schemas.client.config(place.subject).get("compatibilityLevel")
     wanted = Level((level or Level.BACKWARD).upper())
-    previous = [Version(one.parsed()) for one in versions_of(schemas, old, type, references)]
-    candidate = schemas.found(new, type=type, references=references)
+    previous = [Version(one.parsed()) for one in schemas.all_found(old)]
+    candidate = schemas.found(new)
     compare = installed_kind(candidate.type).incompatibilities
-    return complaints(wanted, candidate.parsed(), previous, compare)
-
-
-def _tell_why_not(old: str, new: str, messages: Sequence[str]) -> None:
-    from headrace.registry.evolution.consequences import plain_message
-
-    for message in messages:
-        if not message.startswith(("{oldSchema", "{validateFields")):
-            print_line(plain_message(message))
-    warn(f"{new} may not follow {old}; `headrace schema evolve` says what would help")
+    found = conflict(wanted, candidate.parsed(), previous, compare)
+    lines = [] if found is None else [plain_text(one) for one in found.incompatibilities]
+    return messages_of(found), lines
 
 
 @command.command("delete")
 @click.argument("schema", metavar="SUBJECT[:VERSION]")
 @click.option(
-    "--permanent", is_flag=True, help="For good; else it can come back by being registered."
+    "--permanent",
+    is_flag=True,
+    help="Delete permanently; without it, a registration restores the version.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation; scripts are never asked.")
 @registry_options
 @json_option
 def delete(schema: str, permanent: bool, yes: bool, as_json: bool, **registry: Any) -> None:
     """Delete a version of a subject, or all of them.
 
-    With --permanent what is not deleted yet is first deleted, as registries want it.
+    --permanent first makes the soft delete that registries require, if it is missing.
     """
     place = place_of(schema)
     if not place.subject:
         raise click.UsageError("name a subject, or SUBJECT:VERSION")
     client = schemas_of(**registry).client
     version = place.version
-    if version == "latest":  # Once it is deleted softly, another one is.
+    if version == "latest":  # After a soft delete, `latest` would mean another version.
         version = str(client.versions(place.subject)[-1])
-    for_good = " for good, with all data of it becoming unreadable" if permanent else ""
+    for_good = " permanently, which makes its data unreadable" if permanent else ""
     confirm(f"Delete {schema}{for_good}?", yes=yes)
     deleted: list[int] = []
     for is_permanent in _steps(client, place.subject, version, permanent=permanent):
@@ -315,12 +285,12 @@ def delete(schema: str, permanent: bool, yes: bool, as_json: bool, **registry: A
     numbers = ", ".join(map(str, deleted))
     print_line(
         f"{place.subject}: {counted(len(deleted), 'version')} deleted"
-        f"{' for good' if permanent else ''}: {numbers}"
+        f"{' permanently' if permanent else ''}: {numbers}"
     )
 
 
 def _steps(client: Any, subject: str, version: str, *, permanent: bool) -> list[bool]:
-    """Registries delete for good only what is deleted softly."""
+    """Return the steps of a deletion: registries require a soft delete before a permanent one."""
     if not permanent:
         return [False]
     if subject not in client.subjects(subject):

@@ -1,4 +1,4 @@
-"""`headrace schema evolve`: what a change means, what makes it safe, and data moved to it. SCH-8"""
+"""`headrace schema evolve`: consequences of a change, advice, and migration of data. SCH-8"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,36 +14,24 @@ from headrace.cli.options import (
     property_option,
 )
 from headrace.cli.output import counted, print_json, print_line
-from headrace.cli.schema_sources import (
-    Found,
-    NoSchema,
-    Schemas,
-    place_of,
-    reference_option,
-    registry_options,
-    schemas_of,
-    type_option,
-)
+from headrace.cli.schema_sources import Found, NoSchema, schemas_of, source_options
 from headrace.errors import HeadraceError
-from headrace.serdes.schemas import SchemaType
+from headrace.serdes.schemas import ParsedSchema, SchemaType
 
 if TYPE_CHECKING:
     from headrace.registry.evolution.changes import Change
     from headrace.registry.evolution.consequences import Break, Consequences
-    from headrace.serdes.registry_client import Reference
 
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 class NeedsTransform(HeadraceError):
-    """Data that the new schema cannot read as they are."""
+    """Data that the new schema cannot read without a transform."""
 
 
 @click.command("evolve")
 @click.argument("old")
 @click.argument("new")
-@type_option
-@reference_option
 @click.option(
     "--data",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -55,17 +43,17 @@ class NeedsTransform(HeadraceError):
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the values of --data go.",
+    help="File for the values of --data.",
 )
 @click.option("--topic", help="Move this topic's values to the new schema.")
-@click.option("--to", "target", metavar="TOPIC", help="Where the records of --topic go.")
+@click.option("--to", "target", metavar="TOPIC", help="Topic for the records of --topic.")
 @click.option(
     "--transform",
     metavar="MODULE:FUNCTION",
-    help="Makes a new value of each old one; needed where the new schema cannot read the old data."
-    " Of Protobuf it is given messages and may return dicts.",
+    help="Function from old to new values; needed if the new schema cannot read the old data."
+    " For Protobuf it receives messages and may return dicts.",
 )
-@registry_options
+@source_options
 @bootstrap_option
 @command_config_option
 @property_option
@@ -73,8 +61,6 @@ class NeedsTransform(HeadraceError):
 def evolve(
     old: str,
     new: str,
-    type: str | None,
-    references: "tuple[Reference, ...]",
     data: Path | None,
     output: Path | None,
     topic: str | None,
@@ -84,9 +70,9 @@ def evolve(
     command_config: str | None,
     properties: tuple[tuple[str, str], ...],
     as_json: bool,
-    **registry: Any,
+    **source: Any,
 ) -> int:
-    """Show which levels the step from OLD to NEW keeps, what makes it safe, and move data.
+    """Show the levels that the step from OLD to NEW satisfies, with advice, and move data.
 
     \b
     headrace schema evolve orders-value orders.avsc
@@ -96,51 +82,41 @@ def evolve(
     """
     if (data is None) != (output is None) or (topic is None) != (target is None):
         raise click.UsageError("--data goes with --output, and --topic with --to")
-    schemas = schemas_of(**registry)
-    after = schemas.found(new, type=type, references=references)
+    schemas = schemas_of(**source)
+    after = schemas.found(new)
     if data is None and topic is None:
-        _show(schemas, old, after, type, references, as_json=as_json)
+        _show([one.parsed() for one in schemas.all_found(old)], after.parsed(), as_json=as_json)
         return 0
     if data is not None and after.type is not SchemaType.AVRO:
-        raise NoSchema(f"{after.label} is of type {after.type}; files of --data are Avro's")
+        raise NoSchema(f"{after.label} is of type {after.type}; --data needs an Avro schema")
     from headrace.cli.schema_migration import loaded_transform, move_container, move_topic
-    from headrace.serdes.registry_client import NewSchema
+    from headrace.schema_clients.registry_client import NewSchema
 
     function = None if transform is None else loaded_transform(transform)
     if function is None:
-        _refuse_unreadable(schemas.found(old, type=type, references=references), after)
-    told: dict[str, Any] = {}
+        _refuse_unreadable(schemas.found(old), after)
+    moved: dict[str, Any] = {}
     if data is not None and output is not None:
-        told["values"] = move_container(data, output, after, function)
+        moved["values"] = move_container(data, output, after, function)
     if topic is not None and target is not None:
         settings = client_properties(command_config, properties)
-        schema = NewSchema(after.text, after.type.value, references)
-        told |= move_topic(bootstrap, settings, topic, target, schemas.client, schema, function)
+        schema = NewSchema(after.text, after.type.value, source["references"])
+        moved |= move_topic(bootstrap, settings, topic, target, schemas.client, schema, function)
     if as_json:
-        print_json(told)
+        print_json(moved)
         return 0
-    dropped = told.pop("dropped", 0)
-    for name, count in told.items():
+    dropped = moved.pop("dropped", 0)
+    for name, count in moved.items():
         print_line(f"{counted(count, name.removesuffix('s'))} moved")
     if dropped:
         print_line(f"{counted(dropped, 'record')} dropped by {transform}")
     return 0
 
 
-def _show(
-    schemas: Schemas,
-    old: str,
-    after: Found,
-    type: str | None,
-    references: "Sequence[Reference]",
-    *,
-    as_json: bool,
-) -> None:
-    from headrace.registry.evolution.changes import changes_between
+def _show(previous: list[ParsedSchema], new: ParsedSchema, *, as_json: bool) -> None:
+    from headrace.registry.evolution.comparing import changes_between
     from headrace.registry.evolution.consequences import consequences_of, kept_levels
 
-    previous = [one.parsed() for one in versions_of(schemas, old, type, references)]
-    new = after.parsed()
     changes = changes_between(previous[-1], new)
     consequences = consequences_of(previous[-1], new)
     levels = [level.value for level in kept_levels(new, previous)]
@@ -148,19 +124,8 @@ def _show(
         print_json({"changes": changes, "levels": levels, "consequences": consequences})
         return
     print_changes(changes)
-    print_line(f"levels that it keeps: {', '.join(levels)}")
+    print_line(f"levels satisfied: {', '.join(levels)}")
     print_consequences(consequences, with_advice=True)
-
-
-def versions_of(
-    schemas: Schemas, text: str, type: str | None, references: "Sequence[Reference]"
-) -> list[Found]:
-    """All versions of a subject, as transitive levels look at them, or the one schema named."""
-    place = place_of(text)
-    if not place.subject or place.version:
-        return [schemas.found(text, type=type, references=references)]
-    numbers = schemas.client.versions(place.subject)
-    return [schemas.version(place.subject, number) for number in numbers]
 
 
 def print_changes(changes: "Sequence[Change]") -> None:
@@ -168,11 +133,11 @@ def print_changes(changes: "Sequence[Change]") -> None:
         detail = f": {change.detail}" if change.detail else ""
         print_line(f"  {_MARKS[change.kind]} {change.path}{detail}")
     if not changes:
-        print_line("  nothing differs that a reader could see")
+        print_line("  no differences for readers")
 
 
 def print_consequences(consequences: "Consequences", *, with_advice: bool = False) -> None:
-    """What each direction means, in the words of those who deploy: whom to update first."""
+    """Print the meaning of each direction for a deployment: readers or writers first."""
     _print_direction(
         "backward: new readers read old data", consequences.backward, with_advice=with_advice
     )
@@ -196,5 +161,5 @@ def _refuse_unreadable(before: Found, after: Found) -> None:
     if broken:
         raise NeedsTransform(
             f"{after.label} cannot read the data of {before.label}: {broken[0].text}; give"
-            " --transform MODULE:FUNCTION, which makes a new value of each old one"
+            " --transform MODULE:FUNCTION, which converts each value"
         )

@@ -1,8 +1,11 @@
-"""`headrace schema generate`: classes of schemas, schemas of classes, tables of both."""
+"""`headrace schema generate`: classes from schemas, schemas from classes, tables both ways."""
 
 import re
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +20,6 @@ from headrace.cli.schema_sources import (
 )
 from headrace.serdes.schemas import SchemaType
 
-if TYPE_CHECKING:
-    from headrace.serdes.registry_client import Reference
-
 _CLASS = re.compile(r"[\w./-]+:(?!latest$)[A-Za-z_][\w.]*")
 
 FLAVOURS = ("dataclass", "pydantic", "msgspec")
@@ -32,16 +32,16 @@ FLAVOURS = ("dataclass", "pydantic", "msgspec")
     type=click.Choice(FLAVOURS),
     default="dataclass",
     show_default=True,
-    help="What kind of classes.",
+    help="Kind of classes.",
 )
-@click.option("--sql", "as_sql", is_flag=True, help="CREATE TABLE for an Avro schema.")
+@click.option("--sql", "as_sql", is_flag=True, help="Print CREATE TABLE for an Avro schema.")
 @click.option(
     "--type",
     type=click.Choice([one.value.lower() for one in SchemaType], case_sensitive=False),
-    help="Of a class: which type of schema to make, else avro. Of a file: what it is.",
+    help="For a class, the schema type to generate, by default avro; for a file, its type.",
 )
-@click.option("--message", default=None, help="The message of a .proto file, if not the first.")
-@click.option("--namespace", default="", help="The namespace of the schema of a table.")
+@click.option("--message", show_default="the first", help="Message of a .proto file.")
+@click.option("--namespace", default="", help="Namespace of a table's schema.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 @reference_option
 @registry_options
@@ -53,10 +53,9 @@ def generate(
     message: str | None,
     namespace: str,
     output: Path | None,
-    references: "tuple[Reference, ...]",
-    **registry: Any,
+    **options: Any,
 ) -> None:
-    """Write Python classes of a schema, or a schema of a class or a table.
+    """Generate Python classes from a schema, or a schema from a class or a table.
 
     \b
     headrace schema generate orders-value --flavour pydantic -o orders.py
@@ -69,8 +68,8 @@ def generate(
     elif is_class(source):
         text = schema_of_class(source, type or SchemaType.AVRO)
     else:
-        found = schemas_of(**registry).found(source, type=type, references=references)
-        text = table_of(found) if as_sql else classes_of(found, flavour, message)
+        found = schemas_of(type=type, **options).found(source)
+        text = table_of(found) if as_sql else formatted(classes_of(found, flavour, message))
     if output is None:
         print_line(text.rstrip())
     else:
@@ -78,7 +77,7 @@ def generate(
 
 
 def is_class(source: str) -> bool:
-    """`shop.orders:Order` is a class; `orders-value:3` is a version, `orders.json` a file."""
+    """Return whether a text such as `shop.orders:Order` names a class, not a version or a file."""
     return bool(_CLASS.fullmatch(source)) and Path(source).suffix.lower() not in ENDINGS
 
 
@@ -107,12 +106,12 @@ def table_of(found: Found) -> str:
     from headrace.serdes.avro.sql import table_of_avro
 
     if found.type is not SchemaType.AVRO:
-        raise NoSchema(f"{found.label} is of type {found.type}; tables are made of AVRO only")
+        raise NoSchema(f"{found.label} is of type {found.type}; tables need AVRO")
     return table_of_avro(parse(found.text, found.dependencies, lenient=True))
 
 
 def classes_of(found: Found, flavour: str, message: str | None) -> str:
-    """Python source; what a schema refers to becomes classes of the same module."""
+    """Return Python source; referenced schemas become classes of the same module."""
     from headrace.serdes.classes import conversion
     from headrace.serdes.classes.naming import Flavour
 
@@ -130,3 +129,14 @@ def classes_of(found: Found, flavour: str, message: str | None) -> str:
             return conversion.source_of_descriptor(
                 schema.descriptor, wanted, message=message, dependencies=schema.files[:-1]
             )
+
+
+def formatted(source: str) -> str:
+    """Sort imports and lay out the source with ruff if it is installed."""
+    if find_spec("ruff") is None:
+        return source
+    for step in (("check", "--select=I", "--fix"), ("format",)):
+        command = [sys.executable, "-m", "ruff", *step, "--isolated", "-"]
+        done = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
+        source = done.stdout
+    return source

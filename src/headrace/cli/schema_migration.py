@@ -1,4 +1,4 @@
-"""Moves data to a new schema: topics of any type, and Avro's container files."""
+"""Migrates data to a new schema: topics of any type, and Avro container files."""
 
 import os
 import time
@@ -12,32 +12,32 @@ from headrace.cli.schema_sources import Found
 from headrace.client.producer import Producer
 from headrace.client.reader import RecordReader, Start
 from headrace.errors import HeadraceError
+from headrace.schema_clients.registry_client import NewSchema
 from headrace.serdes.avro.migration import DROP, Transform, migrate_container
 from headrace.serdes.avro.parsing import parse
-from headrace.serdes.registry_client import NewSchema
 from headrace.serdes.schemas import SchemaType
 from headrace.serdes.wire_format import header_name
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-    from headrace.serdes.clients.deserializer import SchemaDeserializer
-    from headrace.serdes.clients.registry import Registry
-    from headrace.serdes.clients.serializer import SchemaSerializer
+    from headrace.schema_clients.deserializer import SchemaDeserializer
+    from headrace.schema_clients.registry import Registry
+    from headrace.schema_clients.serializer import SchemaSerializer
 
 
 SILENCE_S = 60.0
 
 
 class CannotMove(HeadraceError):
-    """Data that could not be moved; the message says which, and why."""
+    """Data that could not be moved; the message has the place and the reason."""
 
 
 def loaded_transform(text: str) -> Transform:
-    """The function that an option names; what it raises is told with its name."""
+    """Load the function of an option; its errors are reported with its name."""
     function = load_object(text)
     if not callable(function):
-        raise CannotMove(f"{text} is no function")
+        raise CannotMove(f"{text} is not a function")
 
     def transform(value: Any) -> Any:
         try:
@@ -49,9 +49,9 @@ def loaded_transform(text: str) -> Transform:
 
 
 def move_container(source: Path, target: Path, new: Found, transform: Transform | None) -> int:
-    """A new file, which appears when it is whole; how many values it has."""
+    """Write a new file, which appears when it is complete; return the number of values."""
     if target.exists():
-        raise CannotMove(f"{target} is there already; name another file")
+        raise CannotMove(f"{target} already exists; name another file")
     schema = parse(new.text, new.dependencies, lenient=True)
     partial = target.with_name(f"{target.name}.part")
     try:
@@ -72,10 +72,10 @@ def move_topic(
     new: NewSchema,
     transform: Transform | None,
 ) -> dict[str, int]:
-    """Copy what a topic holds now, keys and headers as they are, values as the new schema's.
+    """Copy a topic's current records: keys and headers unchanged, values with the new schema.
 
-    Records keep their partitions where the target has as many. It fails at the first value that
-    cannot be moved: run it again into a new topic once the transform can.
+    Records keep their partitions if the target has as many. The copy stops at the first value that
+    cannot be moved; after fixing the transform, start again with a new topic.
     """
     read, write = _serdes(registry, new, reads_as_written=transform is not None)
     counts = {"records": 0, "dropped": 0}
@@ -105,7 +105,10 @@ def move_topic(
 def _serdes(
     registry: "Registry", new: NewSchema, *, reads_as_written: bool
 ) -> "tuple[SchemaDeserializer[Any], SchemaSerializer[Any]]":
-    """Of the new schema's type; a transform sees values as they were written."""
+    """Return a deserializer and a serializer of the new schema's type.
+
+    A transform receives values in the writer's schema.
+    """
     reader = None if reads_as_written else new
     match SchemaType(new.schema_type):
         case SchemaType.AVRO:
@@ -123,7 +126,7 @@ def _serdes(
 
 
 def _records_now(reader: RecordReader, partitions: list[int]) -> "Iterator[Message]":
-    """What is there; a cluster that falls silent before the end is given up."""
+    """Yield the current records; give up if the cluster stays silent before the end."""
     reader.assign(Start(from_beginning=True), partitions)
     deadline = time.monotonic() + SILENCE_S
     while not reader.is_at_end:
@@ -132,11 +135,11 @@ def _records_now(reader: RecordReader, partitions: list[int]) -> "Iterator[Messa
         if records:
             deadline = time.monotonic() + SILENCE_S
         elif time.monotonic() > deadline and not reader.is_at_end:
-            raise CannotMove(f"nothing came for {SILENCE_S:.0f} s: {reader.outage or 'no answer'}")
+            raise CannotMove(f"no records for {SILENCE_S:.0f} s: {reader.outage or 'no answer'}")
 
 
 def _moved(record: "Message", read: "SchemaDeserializer[Any]", transform: Transform | None) -> Any:
-    """A tombstone stays one; its place in a compacted topic is all that it says."""
+    """Move one value; a tombstone stays a tombstone."""
     payload = record.value()
     if payload is None:
         return None
@@ -157,7 +160,7 @@ def _written(
 
 
 def _kept_headers(record: "Message") -> list[tuple[str, Any]]:
-    """All but the one that names the old schema: the new value names its own."""
+    """Return the headers without the old schema's id; the new value has its own."""
     pairs: Any = record.headers() or []
     return [(name, content) for name, content in pairs if name != header_name("value")]
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli.extras import require
-from headrace.cli.options import size_bytes
+from headrace.cli.listener_options import warn_of_exposure
+from headrace.cli.options import LakeFolder, size_bytes
 
 if TYPE_CHECKING:
-    from headrace.http.access import TokenFile
-    from headrace.http.addresses import ListenAddress
     from headrace.serving.settings import ServingSettings
 
 _log = logging.getLogger(__name__)
@@ -24,7 +23,7 @@ _MEMORY_MIN = 64 << 20
 
 
 def zone_names(text: str) -> tuple[str, ...]:
-    """An option's value such as `refined,trusted`, or `all`."""
+    """Parse an option's value such as `refined,trusted`, or `all`."""
     if text.strip().lower() == ALL:
         return (ALL,)
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -36,24 +35,30 @@ def zone_names(text: str) -> tuple[str, ...]:
 @click.command("serve", short_help="Answer SQL over tables by HTTP.")
 @click.option(
     "--lake",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=LakeFolder(exists=True),
     required=True,
     metavar="DIR",
     help="The folder with the tables.",
 )
-@click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="HOST:PORT")
+@click.option(
+    "--listen",
+    default=DEFAULT_LISTEN,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address for clients.",
+)
 @click.option(
     "--zones",
     type=zone_names,
     default="refined",
     show_default=True,
-    help="Which zones may be read, joined by commas, or all.",
+    help="Readable zones, separated by commas, or all.",
 )
 @click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Answer only those who send one of its lines as bearer token.",
+    help="Require one of its lines as bearer token.",
 )
 @click.option(
     "--memory",
@@ -61,12 +66,38 @@ def zone_names(text: str) -> tuple[str, ...]:
     default="2GB",
     show_default=True,
     metavar="SIZE",
-    help="For tables and queries together; half of it for tables.",
+    help="Memory for tables and queries; half of it is for tables.",
 )
-@click.option("--rows", type=click.IntRange(1), default=10_000, show_default=True)
-@click.option("--timeout", type=click.FloatRange(0.1), default=30.0, show_default=True)
-@click.option("--concurrency", type=click.IntRange(1, 64), default=4, show_default=True)
-@click.option("--refresh", type=click.FloatRange(0.05), default=1.0, show_default=True)
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="Maximum number of rows of an answer, unless the request sets a limit.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Maximum duration of a query.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Maximum number of queries at once.",
+)
+@click.option(
+    "--refresh",
+    type=click.FloatRange(0.05),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Interval of the check for new versions of tables.",
+)
 def command(
     lake: Path,
     listen: str,
@@ -80,8 +111,8 @@ def command(
 ) -> int:
     """Answer SQL over the tables of a lake by HTTP, until Ctrl-C.
 
-    Reads only: one SELECT at a time, up to --rows rows in --timeout seconds, --concurrency queries
-    at once. New versions of tables are looked for every --refresh seconds.
+    Read-only: one SELECT per request, up to --rows rows in --timeout seconds, --concurrency queries
+    at once. Checks for new versions of tables every --refresh seconds.
 
     \b
     headrace serve --lake lake
@@ -96,9 +127,11 @@ def command(
     configure("text", ())
     _prepare_memory()
 
-    from headrace.http.access import read_tokens
+    from headrace.http.access import Authentication, read_tokens
     from headrace.http.addresses import ListenAddress
-    from headrace.serving.running import run
+    from headrace.http.product import Listener, run
+    from headrace.serving.routes import running
+    from headrace.serving.service import Service
     from headrace.serving.settings import ServingSettings
 
     settings = ServingSettings(
@@ -112,19 +145,31 @@ def command(
         refresh_seconds=refresh,
     )
     address = ListenAddress.parse(listen)
-    tokens = read_tokens(token_file) if token_file is not None else None
-    _warn_of_open_doors(address, tokens)
-    if not run(settings, address, tokens, lambda bound: _announce(bound, settings)):
-        _log.warning("a query that cannot be interrupted is still running; it ends with us")
+    authentication = Authentication(read_tokens(token_file) if token_file is not None else None)
+    warn_of_exposure(
+        address,
+        authentication,
+        None,
+        "read tables",
+        login="require tokens with --token-file",
+        encryption="use a proxy with TLS",
+    )
+    service, listener = Service(settings), Listener(address, authentication)
+    run(lambda _: running(service, authentication), listener, lambda url: _announce(url, settings))
+    if not service.is_stopped:
+        _log.warning(
+            "query ended with the server, as it cannot be interrupted",
+            extra={"address": str(address)},
+        )
         sys.stdout.flush()
         os._exit(0)  # Python would wait for its thread.
     return 0
 
 
 def _zones_there(lake: Path, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The zones that are asked for, which must be those of a lake, or all of this one."""
+    """Return the zones to serve, which the lake must contain."""
     from headrace.lake.catalog import Lake
-    from headrace.serving.zones import NoSuchZone, check_zones, zones_of
+    from headrace.serving.catalogue import NoSuchZone, check_zones, zones_of
 
     known = zones_of(Lake(lake).catalog())
     try:
@@ -135,32 +180,17 @@ def _zones_there(lake: Path, asked: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _prepare_memory() -> None:
-    """Before DuckDB and Arrow are imported, which read the environment then."""
-    from headrace.serving.memory_wall import let_memory_return
+    """Configure memory before DuckDB and Arrow are imported and read the environment."""
+    from headrace.serving.memory_limit import configure_allocators
 
-    let_memory_return()
+    configure_allocators()
     require("serve")
 
 
-def _warn_of_open_doors(address: "ListenAddress", tokens: "TokenFile | None") -> None:
-    if not address.is_loopback and tokens is None:
-        _log.warning(
-            "%s is open to the network: anyone who reaches it may read the tables; give tokens"
-            " with --token-file",
-            address,
-        )
-    if not address.is_loopback and tokens is not None:
-        _log.warning(
-            "%s takes tokens over unencrypted HTTP: put a proxy with TLS before it", address
-        )
-    if tokens is not None and tokens.is_open_to_others:
-        _log.warning("other users of this machine may read the token file; chmod 600 helps")
-
-
-def _announce(address: "ListenAddress", settings: "ServingSettings") -> None:
-    """The first thing that a new user reads; other programs wait for its first line."""
-    print(f"Headrace serves tables on {address.url}")
+def _announce(url: str, settings: "ServingSettings") -> None:
+    """Print the address and first commands; other programs wait for the first line."""
+    print(f"Headrace serves tables on {url}")
     print(f"  lake      {settings.lake} ({', '.join(settings.zones)})")
-    print(f"  tables    curl {address.url}/tables")
-    print(f"  query     curl -d 'SHOW TABLES' {address.url}/query")
+    print(f"  tables    curl {url}/tables")
+    print(f"  query     curl -d 'SHOW TABLES' {url}/query")
     print("  stop      Ctrl-C", flush=True)

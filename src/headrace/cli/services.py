@@ -1,4 +1,4 @@
-"""What runs beside a node of `headrace up`: the commands of products, as processes of their own."""
+"""Services started with a node by `headrace up`, each in its own process."""
 
 import logging
 import sys
@@ -12,15 +12,15 @@ _log = logging.getLogger(__name__)
 _TITLES = {"registry": "the registry", "rest": "the REST proxy"}
 
 
-class Beside:
-    """The services that a node's settings ask for; they know the node only by its address."""
+class Services:
+    """The services enabled by the settings; they reach nodes by their addresses only."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self._supervisor = Supervisor(())
 
     def start(self, bootstrap: str) -> None:
-        """Start them once the node answers; who waits for the node does not wait for them."""
+        """Start the services once the node answers; the node does not wait for them."""
         self._supervisor = Supervisor(services(self._settings, bootstrap))
         self._supervisor.start()
 
@@ -29,7 +29,7 @@ class Beside:
 
 
 def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
-    """The services, without those whose libraries are not installed: that is said, once."""
+    """Return the enabled services; log one error for each whose libraries are missing."""
     wanted = {
         "registry": settings.headrace_registry_listeners,
         "rest": settings.headrace_rest_listeners,
@@ -38,7 +38,7 @@ def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
         Service(
             _TITLES[product],
             _command(product, listen, bootstrap, settings),
-            f"end what listens on {listen}, or name another place by --{product} HOST:PORT",
+            f"stop the process that uses {listen}, or choose an address with --{product} HOST:PORT",
         )
         for product, listen in wanted.items()
         if listen and _is_installed(product)
@@ -50,7 +50,10 @@ def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings
     options = ["--bootstrap", bootstrap, "--listen", listen]
     registry = settings.headrace_registry_listeners
     if product == "rest" and registry and not registry.endswith(":0"):
-        options += ["--registry", f"http://{registry}"]  # Nobody knows yet which port 0 will be.
+        options += [
+            "--registry",
+            f"http://{registry}",
+        ]  # Port 0 is chosen later, so the address is not known yet.
     return [*program, *options, "--log-format", settings.headrace_log_format]
 
 
@@ -58,6 +61,6 @@ def _is_installed(product: str) -> bool:
     try:
         require(product)
     except MissingExtra as missing:
-        _log.error("%s is not started: %s", _TITLES[product], missing)
+        _log.error("service not started", extra={"service": product, "error": str(missing)})
         return False
     return True

@@ -1,4 +1,4 @@
-"""`headrace spark`: what Spark needs on a machine, checked or fetched."""
+"""`headrace spark`: check and prepare a machine for Spark."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.options import LocalFolder
 from headrace.cli.output import print_line, warn
 
 
 @click.group(
     "spark",
-    short_help="Check what Spark needs, let it start sooner, fetch the jars of its connectors.",
+    short_help="Check Java and Spark, prepare faster starts, fetch connector jars.",
 )
 def command() -> None:
-    """What Spark needs on this machine.
+    """Check and prepare this machine for Spark.
 
     Headrace's own source and sink, format("headrace"), need no jars.
     """
@@ -33,31 +34,31 @@ def doctor() -> None:
 
 
 @command.command("warm")
-@click.option("--again", is_flag=True, help="Also if they are kept already.")
+@click.option("--again", is_flag=True, help="Rebuild the cache even if it exists.")
 def warm(again: bool) -> None:
-    """Keep Spark's classes and compiled decoders ready for the sessions on this machine.
+    """Cache Spark's classes and compiled decoders for later sessions.
 
-    They start with half the work. Takes about a minute and 200 MB of the user's cache, once for
-    each Spark and Java.
+    Sessions then start with half the work. Takes about a minute and 200 MB of the user's cache,
+    once for each virtual environment, and again after an upgrade of Spark or Java.
     """
-    from headrace.spark.class_archive import make_archive
-    from headrace.spark.decoding.compiling import compile_decoders
+    from headrace.spark.compiling import compile_decoders
+    from headrace.spark.launching.class_archive import make_archive
 
-    warn("starting Spark once for its classes, and compiling decoders, unless they are kept ...")
+    warn("starting Spark once to cache its classes, and compiling decoders (about a minute) ...")
     with ThreadPoolExecutor(1) as beside:
         making = beside.submit(make_archive, again=again)
         if not compile_decoders():
-            warn("decoders stay slow: numba is not installed")
-        print_line(f"Spark's classes are kept in {making.result()}")
+            warn("decoders are not compiled: numba is not installed")
+        print_line(f"Spark's classes are cached in {making.result()}")
 
 
 @command.command("jars")
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", type=LocalFolder())
 def jars(directory: Path) -> None:
     """Fetch the jars of Spark's stock Kafka connector and of its Avro reader through Maven.
 
-    format("kafka") and format("avro") need them; the first alone offers Spark's real-time mode, the
-    second reads captured Avro files. Prints the setting that makes Spark load them.
+    format("kafka") and format("avro") need them. Only format("kafka") supports Spark's real-time
+    mode; format("avro") reads captured Avro files. Prints the setting that loads the jars.
     """
     from headrace.spark.jars import fetch_jars, spark_jars
 

@@ -1,4 +1,4 @@
-"""Rows and commits of tables as text for people and as JSON for programs."""
+"""Formats rows and commits of tables as text for people and as JSON for programs."""
 
 import datetime as dt
 import re
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from headrace.cli.output import Cell
 
 if TYPE_CHECKING:
-    from headrace.lake.commits import Commit
+    from headrace.lake.commit_log import Commit
     from headrace.lake.lineage import Lineage
 
 _TEXT_MAX = 60
-"""Longer values are cut in tables for people."""
+"""Longer values are shortened in tables for people."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAMED = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 
 
 def cell(value: Any) -> Cell:
-    """A value in a table for people."""
+    """Format a value for a table cell."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None or isinstance(value, int):
@@ -37,12 +37,12 @@ def cell(value: Any) -> Cell:
 
 
 def plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as a JSON object."""
+    """Convert a row to a JSON object."""
     return {name: _plain(value) for name, value in row.items()}
 
 
 def commit_document(commit: "Commit") -> dict[str, Any]:
-    """A commit as a JSON object."""
+    """Convert a commit to a JSON object."""
     lineage = commit.lineage
     return {
         "version": commit.version,
@@ -57,12 +57,12 @@ def commit_document(commit: "Commit") -> dict[str, Any]:
 
 
 def rows_added(commit: "Commit") -> int:
-    """How many rows came with a commit."""
+    """Return the number of rows that a commit added."""
     return sum(max(file.rows, 0) for file in commit.added_files())
 
 
 def made_by(lineage: "Lineage | None") -> tuple[str, str]:
-    """The pipeline with its version, and the fingerprint of its files; `-` where none is said."""
+    """Return the pipeline with its version, and the fingerprint of its files; `-` if unknown."""
     if lineage is None:
         return "-", "-"
     pipeline = f"{lineage.pipeline or '-'} {lineage.pipeline_version}".rstrip()
@@ -70,7 +70,7 @@ def made_by(lineage: "Lineage | None") -> tuple[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: decimals as text, so that no digit is lost."""
+    """Convert a value to JSON, with decimals as text to keep all digits."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):
@@ -81,6 +81,6 @@ def _plain(value: Any) -> Any:
 
 
 def _cut(text: str) -> str:
-    """On one line, without what a terminal would take for a command: rows come from anywhere."""
+    """Shorten a text to one line and escape control characters, which a terminal would execute."""
     line = _CONTROL.sub(lambda found: _NAMED.get(found[0], f"\\x{ord(found[0]):02x}"), text)
     return line if len(line) <= _TEXT_MAX else f"{line[: _TEXT_MAX - 1]}…"

@@ -1,24 +1,25 @@
-"""`headrace tables`: look into the tables of a lake, see where rows came from, keep them tidy."""
+"""`headrace tables`: inspect the tables of a lake, their lineage, and keep them tidy."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from headrace.cli.options import confirm, duration_ms, json_option
+from headrace.cli.options import confirm, duration_ms, json_option, options_as, yes_option
 from headrace.cli.output import (
     counted,
     print_json,
     print_line,
+    print_rows,
     print_table,
     size_text,
     time_text,
     warn,
 )
 from headrace.cli.table_options import (
+    ChosenTable,
     lake_option,
     opened_lake,
-    opened_table,
     table_options,
     version_option,
 )
@@ -32,16 +33,30 @@ _ROWS = 20
 _HOUR_MS = 3_600_000
 
 
+class RowSelection(msgspec.Struct, frozen=True):
+    """Options that choose rows and columns of a table."""
+
+    limit: int
+    columns: list[str] | None = None
+    where: str | None = None
+    order: str | None = None
+
+    def arguments(self) -> tuple[list[str] | None, str | None, int, str | None]:
+        """Return the arguments for reading: columns, condition, limit and order."""
+        columns = [name.strip() for name in self.columns] if self.columns else None
+        return columns, self.where, self.limit, self.order
+
+
 @click.group("tables", short_help="Show tables of the lake, their history and lineage.")
 def command() -> None:
-    """Show tables of the lake, where their rows came from, and keep them tidy."""
+    """Show tables of the lake and their lineage, and keep them tidy."""
 
 
 @command.command("list")
 @lake_option
 @json_option
 def list_tables(lake: str, as_json: bool) -> int:
-    """List all tables and merged views; those that cannot be read are named."""
+    """List all tables and merged views; report unreadable ones."""
     opened = opened_lake(lake)
     listed, broken = [], 0
     for name in opened.names():
@@ -57,20 +72,17 @@ def list_tables(lake: str, as_json: bool) -> int:
     if as_json:
         print_json({"tables": listed, "views": views})
         return broken
-    print_table(
-        ("table", "rows", "version", "files", "size", "written", "pipeline"),
-        [
-            (
-                one["name"],
-                one["rows"],
-                one["version"],
-                one["files"],
-                size_text(one["size_bytes"]),
-                time_text(one["written_ms"]),
-                one["pipeline"] or None,
-            )
-            for one in listed
-        ],
+    print_rows(
+        listed,
+        {
+            "table": lambda one: one["name"],
+            "rows": lambda one: one["rows"],
+            "version": lambda one: one["version"],
+            "files": lambda one: one["files"],
+            "size": lambda one: size_text(one["size_bytes"]),
+            "written": lambda one: time_text(one["written_ms"]),
+            "pipeline": lambda one: one["pipeline"] or None,
+        },
     )
     if views:
         print_line("")
@@ -84,102 +96,96 @@ def list_tables(lake: str, as_json: bool) -> int:
 @command.command("show")
 @table_options
 @version_option
-@click.option("--where", metavar="SQL", help="Only rows for which this is true: 'price > 10'.")
+@click.option(
+    "--where", metavar="SQL", help="Show only rows that satisfy this condition: 'price > 10'."
+)
 @click.option("--order", metavar="SQL", help="Sort by this: 'minute DESC'.")
-@click.option("--columns", metavar="A,B", help="Only these columns.")
+@click.option(
+    "--columns", type=lambda text: text.split(","), metavar="A,B", help="Only these columns."
+)
 @click.option("--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True)
+@options_as(RowSelection, "selection")
 def show_table(
-    name: str,
-    generation: int | None,
-    lake: str,
-    as_json: bool,
-    version: int | None,
-    where: str | None,
-    order: str | None,
-    columns: str | None,
-    limit: int,
+    chosen: ChosenTable, version: int | None, selection: RowSelection, as_json: bool
 ) -> None:
-    """Show rows of a table or merged view, as they are at this moment or were at a version.
+    """Show rows of a table or merged view, now or at an old version.
 
-    A pipeline may write to it meanwhile: what is shown is one version, whole. In JSON, bytes are
-    written in base64.
+    All rows are of one version, even if a pipeline writes meanwhile. In JSON, bytes are base64.
 
     \b
     headrace tables show refined.traffic_by_minute --order "minute DESC"
     headrace tables show raw.orders --where "day = '2026-03-01'" --columns topic,offset
     """
-    from headrace.lake.far_times import python_rows
+    import pyarrow.dataset as ds
 
-    opened = opened_lake(lake)
-    names = [one.strip() for one in columns.split(",")] if columns else None
+    from headrace.lake.arrow_times import python_rows
+    from headrace.lake.reading import select
+
+    name, opened = chosen.name, opened_lake(chosen.lake)
     if name in opened.views():
-        if version is not None or generation is not None:
+        if version is not None or chosen.generation is not None:
             raise HeadraceError(f"{name} is a merged view, which has no versions of its own")
-        rows, said = _view_rows(opened, name, names, where, limit, order)
+        merged = opened.merged_rows(name)
+        rows = select(ds.dataset(merged), *selection.arguments())
+        counts = f"of {counted(merged.num_rows, 'row')}, batch and speed layer merged"
     else:
-        table = opened.table(name, generation)
+        table = opened.table(name, chosen.generation)
         shown = table.version if version is None else version
-        rows = table.rows(shown, names, where, limit, order)
+        rows = table.rows(shown, *selection.arguments())
         total = sum(max(file.rows, 0) for file in table.files(shown))
-        said = f"of {counted(total, 'row')} at version {shown}"
-        if where is not None:
-            said = f"{'or more ' if rows.num_rows == limit else ''}that match, {said}"
+        counts = f"of {counted(total, 'row')} at version {shown}"
+        if selection.where is not None:
+            more = "or more " if rows.num_rows == selection.limit else ""
+            counts = f"{more}that match, {counts}"
     found = python_rows(rows)
     if as_json:
         print_json([plain_row(row) for row in found])
         return
     print_table(rows.column_names, [[cell(v) for v in row.values()] for row in found])
-    print_line(f"{rows.num_rows:,} {said}")
+    print_line(f"{rows.num_rows:,} {counts}")
 
 
 @command.command("history")
 @table_options
 @click.option("--limit", type=click.IntRange(min=1), default=_ROWS, show_default=True)
-def show_history(name: str, generation: int | None, lake: str, as_json: bool, limit: int) -> None:
-    """Show a table's commits, newest first: when, what, how many rows, by whom.
+def show_history(chosen: ChosenTable, as_json: bool, limit: int) -> None:
+    """Show a table's commits, newest first: time, operation, rows, pipeline.
 
-    The fingerprint tells by which state of the pipeline's files.
+    The fingerprint identifies the state of the pipeline's files.
     """
-    commits = opened_table(lake, name, generation).history.commits(limit)
+    commits = chosen.opened().history.commits(limit)
     if as_json:
         print_json([commit_document(commit) for commit in commits])
         return
-    print_table(
-        (
-            *("version", "time", "operation", "rows added", "files", "removed", "batch"),
-            *("pipeline", "fingerprint"),
-        ),
-        [
-            (
-                commit.version,
-                time_text(commit.timestamp_ms),
-                commit.operation,
-                rows_added(commit),
-                len(commit.adds),
-                len(commit.removes),
-                ", ".join(f"{token.writer} {token.batch}" for token in commit.tokens) or "-",
-                *made_by(commit.lineage),
-            )
-            for commit in commits
-        ],
+    print_rows(
+        commits,
+        {
+            "version": lambda one: one.version,
+            "time": lambda one: time_text(one.timestamp_ms),
+            "operation": lambda one: one.operation,
+            "rows added": rows_added,
+            "files": lambda one: len(one.adds),
+            "removed": lambda one: len(one.removes),
+            "batch": lambda one: ", ".join(f"{by.writer} {by.batch}" for by in one.tokens) or "-",
+            "pipeline": lambda one: made_by(one.lineage)[0],
+            "fingerprint": lambda one: made_by(one.lineage)[1],
+        },
     )
 
 
 @command.command("lineage")
 @table_options
 @version_option
-def show_lineage(
-    name: str, generation: int | None, lake: str, as_json: bool, version: int | None
-) -> None:
-    """Show which offsets and which versions of other tables a version was made of, and by whom.
+def show_lineage(chosen: ChosenTable, as_json: bool, version: int | None) -> None:
+    """Show the offsets and table versions that a version was made from, and the pipeline.
 
-    The fingerprint tells by which state of the pipeline's files.
+    The fingerprint identifies the state of the pipeline's files.
     """
-    table = opened_table(lake, name, generation)
+    table = chosen.opened()
     lineage = table.history.lineage(version)
     if lineage is None:
-        which = "it" if version is None else f"version {version}"
-        raise HeadraceError(f"{name} does not say what {which} was made of")
+        which = "its version" if version is None else f"version {version}"
+        raise HeadraceError(f"{chosen.name} has no lineage for {which}")
     if as_json:
         print_json(lineage.document())
         return
@@ -208,15 +214,13 @@ def show_lineage(
 @command.command("schema")
 @table_options
 @version_option
-def show_schema(
-    name: str, generation: int | None, lake: str, as_json: bool, version: int | None
-) -> None:
+def show_schema(chosen: ChosenTable, as_json: bool, version: int | None) -> None:
     """Show a table's columns and types."""
     from headrace.lake.schemas import type_text
 
-    table = opened_table(lake, name, generation)
+    table = chosen.opened()
     schema = table.schema_at(table.version if version is None else version)
-    fields = [
+    fields: list[dict[str, Any]] = [
         {
             "name": field.name,
             "type": type_text(field.type),
@@ -225,20 +229,15 @@ def show_schema(
         }
         for field in schema
     ]
-    if as_json:
-        print_json(fields)
-        return
-    print_table(
-        ("column", "type", "null", ""),
-        [
-            (
-                one["name"],
-                one["type"],
-                "yes" if one["nullable"] else "no",
-                "partition" if one["is_partition"] else "",
-            )
-            for one in fields
-        ],
+    print_rows(
+        fields,
+        {
+            "column": lambda one: one["name"],
+            "type": lambda one: one["type"],
+            "null": lambda one: "yes" if one["nullable"] else "no",
+            "": lambda one: "partition" if one["is_partition"] else "",
+        },
+        as_json=as_json,
     )
 
 
@@ -248,19 +247,17 @@ def show_schema(
 @click.argument("new", type=click.IntRange(min=0), metavar="VERSION")
 @click.option("--limit", type=click.IntRange(min=0), default=_ROWS, show_default=True)
 def show_difference(
-    name: str,
-    generation: int | None,
-    lake: str,
+    chosen: ChosenTable,
     as_json: bool,
     old: int,
     new: int,
     limit: int,
 ) -> None:
-    """Show rows that one version has and the other has not, and changes of the schema."""
-    from headrace.lake.differences import difference
-    from headrace.lake.far_times import python_rows
+    """Show rows that only one of two versions has, and changes of the schema."""
+    from headrace.lake.arrow_times import python_rows
+    from headrace.lake.version_differences import difference
 
-    found = difference(opened_table(lake, name, generation), old, new, limit)
+    found = difference(chosen.opened(), old, new, limit)
     added, removed = python_rows(found.added), python_rows(found.removed)
     if as_json:
         print_json(
@@ -290,12 +287,10 @@ def show_difference(
 @command.command("files")
 @table_options
 @version_option
-def show_files(
-    name: str, generation: int | None, lake: str, as_json: bool, version: int | None
-) -> None:
-    """Show the files that a version of a table consists of."""
-    table = opened_table(lake, name, generation)
-    files = table.snapshot(table.version if version is None else version)
+def show_files(chosen: ChosenTable, as_json: bool, version: int | None) -> None:
+    """Show the files of a version of a table."""
+    table = chosen.opened()
+    files = table.snapshot_files(table.version if version is None else version)
     if as_json:
         print_json(
             [
@@ -318,16 +313,17 @@ def show_files(
 
 @command.command("optimize")
 @table_options
-def optimize_table(name: str, generation: int | None, lake: str, as_json: bool) -> None:
-    """Make few large files of many small ones; rows and running pipelines notice nothing.
+def optimize_table(chosen: ChosenTable, as_json: bool) -> None:
+    """Join small files into large ones; rows and running pipelines are not affected.
 
-    Files that a flow has yet to read are left as they are.
+    Files that a flow has yet to read are kept.
     """
-    from headrace.pipelines.running.followers import followers, has_unread, slowest
+    from headrace.pipelines.running.tables.followers import followers, has_unread, slowest
 
-    table, opened = opened_table(lake, name, generation), opened_lake(lake)
+    table, opened = chosen.opened(), opened_lake(chosen.lake)
     slow = slowest(table, followers(opened))
-    done = opened.optimize(name, generation, None if slow is None else slow.version)
+    name = chosen.name
+    done = opened.optimize(name, chosen.generation, None if slow is None else slow.version)
     if as_json:
         print_json(done)
         return
@@ -340,7 +336,7 @@ def optimize_table(name: str, generation: int | None, lake: str, as_json: bool) 
         print_line(f"{name}: nothing to join")
     if slow is not None and has_unread(table, slow.version):
         print_line(
-            f"files that came after version {slow.version} are left to {slow.follower}, a flow that"
+            f"files after version {slow.version} are kept for {slow.follower}, a flow that"
             " has yet to read them"
         )
 
@@ -351,15 +347,13 @@ def optimize_table(name: str, generation: int | None, lake: str, as_json: bool) 
     "--retain",
     type=duration_ms,
     metavar="DURATION",
-    help="Keep files that were in the table so recently, as 12h or 7d, in whole hours; a day"
-    " unless the table was made otherwise.",
+    help="Keep files that the table used within this time, such as 12h or 7d, in whole hours;"
+    " by default the table's setting, usually a day.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say which files would go.")
-def vacuum_table(
-    name: str, generation: int | None, lake: str, as_json: bool, retain: int | None, dry_run: bool
-) -> None:
-    """Remove files of old versions and of failed writes; older versions cannot be shown then."""
-    table = opened_table(lake, name, generation)
+@click.option("--dry-run", is_flag=True, help="Only list the files to remove.")
+def vacuum_table(chosen: ChosenTable, as_json: bool, retain: int | None, dry_run: bool) -> None:
+    """Remove files of old versions and failed writes; older versions become unreadable."""
+    table = chosen.opened()
     files = table.vacuum(None if retain is None else whole_hours(retain), dry_run=dry_run)
     if as_json:
         print_json({"files": sorted(files), "dry_run": dry_run})
@@ -370,46 +364,27 @@ def vacuum_table(
 
 
 def whole_hours(duration_ms: int) -> int:
-    """Rather too many than too few, since files go by them; less than one is none."""
+    """Round up to whole hours, to keep rather too many files; less than an hour is 0."""
     return -(-duration_ms // _HOUR_MS) if duration_ms >= _HOUR_MS else 0
 
 
 @command.command("restore")
 @table_options
 @click.argument("version", type=click.IntRange(min=0))
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
-def restore_table(
-    name: str, generation: int | None, lake: str, as_json: bool, version: int, yes: bool
-) -> None:
-    """Let a table have the rows of an old version again, as a new version.
+@yes_option
+def restore_table(chosen: ChosenTable, as_json: bool, version: int, yes: bool) -> None:
+    """Restore the rows of an old version as a new version.
 
-    The pipeline goes on behind what it has written already. Streams that read this table must be
-    started anew.
+    The pipeline continues after its last write. Streams that read this table must be restarted.
     """
-    table = opened_table(lake, name, generation)
-    confirm(f"Let {name} be as it was at version {version}?", yes=yes)
+    table = chosen.opened()
+    name = chosen.name
+    confirm(f"Restore {name} to version {version}?", yes=yes)
     made = table.restore(version)
     if as_json:
         print_json({"version": made, "restored": version})
     else:
         print_line(f"{name} is at version {made}, with the rows of version {version}")
-
-
-def _view_rows(
-    lake: "Lake",
-    name: str,
-    columns: Sequence[str] | None,
-    where: str | None,
-    limit: int,
-    order: str | None,
-) -> tuple[Any, str]:
-    import pyarrow.dataset as ds
-
-    from headrace.lake.reading import select
-
-    rows = lake.merged_rows(name)
-    chosen = select(ds.dataset(rows), columns, where, limit, order)
-    return chosen, f"of {counted(rows.num_rows, 'row')}, batch and speed layer merged"
 
 
 def _listed(lake: "Lake", name: str) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""What `headrace topics profile` prints."""
+"""Output of `headrace topics profile`."""
 
 from headrace.cli.output import counted, print_line, print_table, size_text
 from headrace.client.profiles import Profile
 
 
 def print_profile(profile: Profile) -> None:
-    """One line per measure, then the keys, then the suggestion."""
+    """Print one line per measure, then the keys, then the suggested source."""
     print_line(f"{profile.topic}: {counted(profile.records, 'record')} measured")
     print_table(("measure", "value"), rows_of(profile))
     if profile.keys.top:
@@ -14,7 +14,7 @@ def print_profile(profile: Profile) -> None:
             ("key", "share of records"),
             [(key, percent(share)) for key, share in profile.keys.top],
         )
-    print_line("\nA pipeline may read it so, in pipeline.toml:\n")
+    print_line("\nTo read the topic in a pipeline, add to pipeline.toml:\n")
     print_line(profile.suggestion.rstrip())
 
 
@@ -44,14 +44,16 @@ def rows_of(profile: Profile) -> list[tuple[str, str]]:
     if profile.format.detail:
         detail = repr(profile.format.detail).strip("'")
         if profile.format.registered:
-            detail += f", of {profile.format.registered} as it seems"
+            detail += f", probably {profile.format.registered}"
         rows.insert(6, ("format detail", detail))
     return rows
 
 
 def rate_text(profile: Profile) -> str:
     rate = profile.velocity.records_per_s
-    return "unknown: all records have one time" if rate is None else f"{rate:,.1f} records/s"
+    return (
+        "unknown: all records have the same timestamp" if rate is None else f"{rate:,.1f} records/s"
+    )
 
 
 def bandwidth_text(profile: Profile) -> str:

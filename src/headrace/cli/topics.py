@@ -2,24 +2,35 @@
 
 import fnmatch
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
 import msgspec
 
+from headrace.cli.advice import LIST_TOPICS
 from headrace.cli.options import (
-    admin,
+    ClusterOptions,
+    SettingOptions,
+    admin_options,
     as_mapping,
-    client_properties,
-    cluster_options,
     confirm,
-    json_option,
+    options_as,
     set_option,
     unset_option,
+    validate_only_option,
+    yes_option,
 )
-from headrace.cli.output import counted, print_json, print_line, print_table, report, warn
+from headrace.cli.output import (
+    counted,
+    print_json,
+    print_line,
+    print_rows,
+    print_table,
+    report,
+    warn,
+)
 from headrace.client.descriptions import (
-    ConfigChange,
     ConfigEntry,
     NewTopic,
     Outcome,
@@ -34,7 +45,23 @@ TROUBLES: dict[str, Callable[[PartitionDescription, int], bool]] = {
     "under-min-isr": lambda part, isr_min: len(part.isr) < isr_min,
     "at-min-isr": lambda part, isr_min: len(part.isr) == isr_min,
 }
-"""What a partition may suffer from, given `min.insync.replicas`."""
+"""Problems of a partition, given `min.insync.replicas`."""
+
+
+def parse_replicas(text: str) -> tuple[tuple[int, ...], ...]:
+    """Parse replicas: `1:2,2:3` is two partitions, on brokers 1 and 2 and on brokers 2 and 3."""
+    try:
+        return tuple(tuple(int(broker) for broker in part.split(":")) for part in text.split(","))
+    except ValueError as error:
+        raise HeadraceError(
+            f"{text!r} is not an assignment; join the brokers of a partition by ':' and partitions"
+            " by ',' as in 1:2,2:3"
+        ) from error
+
+
+assignment_option = partial(
+    click.option, "--assignment", "assignments", type=parse_replicas, metavar="IDS,..."
+)
 
 
 @click.group("topics", short_help="List, describe, create, alter and delete topics.")
@@ -44,12 +71,11 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("pattern", default="*")
-@click.option("--internal", is_flag=True, help="Show the cluster's own topics too.")
-@cluster_options
-@json_option
-def list_topics(pattern: str, internal: bool, as_json: bool, **cluster: Any) -> None:
+@click.option("--internal", is_flag=True, help="Include the cluster's internal topics.")
+@admin_options
+def list_topics(pattern: str, internal: bool, as_json: bool, cluster: ClusterOptions) -> None:
     """List topics, all or those whose name matches PATTERN (as in 'orders-*')."""
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         found = [
             topic
             for topic in client.topics.all()
@@ -69,18 +95,19 @@ def list_topics(pattern: str, internal: bool, as_json: bool, **cluster: Any) -> 
 @click.option(
     "--only",
     type=click.Choice(list(TROUBLES)),
-    help="Only partitions in this trouble, and topics that have some.",
+    help="Only partitions with this problem, and their topics.",
 )
-@cluster_options
-@json_option
-def describe_topics(names: tuple[str, ...], only: str | None, as_json: bool, **cluster: Any) -> int:
-    """Show partitions, replicas and changed settings of topics, of all when none is named.
+@admin_options
+def describe_topics(
+    names: tuple[str, ...], only: str | None, as_json: bool, cluster: ClusterOptions
+) -> int:
+    """Show partitions, replicas and changed settings of the named topics, or of all.
 
     \b
     headrace topics describe orders
     headrace topics describe --only under-replicated
     """
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         found, missing = client.topics.describe(names) if names else (client.topics.all(), [])
         settings = {topic.name: client.configs.describe("topic", topic.name) for topic in found}
     if only is not None:
@@ -93,88 +120,89 @@ def describe_topics(names: tuple[str, ...], only: str | None, as_json: bool, **c
         for topic in found:
             _print_topic(topic, configs[topic.name])
     for outcome in missing:
-        warn(f"{outcome.name}: {outcome.message}")
+        is_unknown = outcome.error == "UNKNOWN_TOPIC_OR_PARTITION"
+        warn(f"{outcome.name}: {outcome.message}{f'; {LIST_TOPICS}' if is_unknown else ''}")
     return 1 if missing else 0
 
 
 @command.command("create")
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("--partitions", "-p", type=click.IntRange(min=1), help="Else the broker's default.")
 @click.option(
-    "--replication-factor", "-r", type=click.IntRange(min=1), help="Else the broker's default."
+    "--partitions",
+    "-p",
+    type=click.IntRange(min=1),
+    show_default="the broker's",
+    help="Number of partitions of each topic.",
 )
 @click.option(
-    "--assignment",
-    metavar="IDS,...",
-    help="Replicas chosen by hand: brokers of a partition joined by ':', partitions by ','.",
+    "--replication-factor",
+    "-r",
+    type=click.IntRange(min=1),
+    show_default="the broker's",
+    help="Number of replicas of each partition.",
+)
+@assignment_option(
+    help="Replicas chosen by hand: brokers of a partition joined by ':', partitions by ','."
 )
 @set_option("A setting such as retention.ms=60000; may be repeated.")
-@click.option("--if-not-exists", is_flag=True, help="A topic that is there is no error.")
+@click.option("--if-not-exists", is_flag=True, help="Accept an existing topic.")
 @click.option("--validate-only", is_flag=True, help="Check, but create nothing.")
-@cluster_options
-@json_option
+@admin_options
 def create_topics(
     names: tuple[str, ...],
-    partitions: int | None,
-    replication_factor: int | None,
-    assignment: str | None,
     configs: tuple[tuple[str, str], ...],
     if_not_exists: bool,
     validate_only: bool,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
+    **layout: Any,
 ) -> int:
     """Create topics.
 
     \b
     headrace topics create orders --partitions 6 --set cleanup.policy=compact
     """
-    if assignment and (partitions or replication_factor):
-        raise click.UsageError("--assignment already says how many partitions and replicas")
-    wanted = [
-        NewTopic(
-            name=name,
-            partitions=partitions or -1,
-            replication_factor=replication_factor or -1,
-            assignments=parse_replicas(assignment) if assignment else (),
-            configs=as_mapping(configs),
+    layout = {name: value for name, value in layout.items() if value is not None}
+    if "assignments" in layout and len(layout) > 1:
+        raise click.UsageError(
+            "--assignment sets partitions and replicas: leave out --partitions and"
+            " --replication-factor"
         )
-        for name in names
-    ]
-    with admin(**cluster) as client:
+    wanted = [NewTopic(name=name, configs=as_mapping(configs), **layout) for name in names]
+    with cluster.admin() as client:
         outcomes = client.topics.create(wanted, validate_only=validate_only)
     return report(
         outcomes,
         done="can be created" if validate_only else "created",
-        forgiven={"TOPIC_ALREADY_EXISTS": "is there already"} if if_not_exists else {},
+        forgiven={"TOPIC_ALREADY_EXISTS": "exists already"} if if_not_exists else {},
         as_json=as_json,
     )
 
 
 @command.command("alter")
 @click.argument("name", metavar="TOPIC")
-@click.option("--partitions", "-p", type=click.IntRange(min=1), help="Grow to this many.")
+@click.option(
+    "--partitions", "-p", type=click.IntRange(min=1), help="Grow to this number of partitions."
+)
 @set_option("Set this; may be repeated.")
 @unset_option
-@click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
-@cluster_options
-@json_option
+@validate_only_option
+@admin_options
+@options_as(SettingOptions, "settings")
 def alter_topic(
     name: str,
     partitions: int | None,
-    configs: tuple[tuple[str, str], ...],
-    unset: tuple[str, ...],
+    settings: SettingOptions,
     validate_only: bool,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> int:
     """Change the settings or the number of partitions of a topic."""
-    changes = [ConfigChange(name=key, operation="set", value=value) for key, value in configs]
-    changes += [ConfigChange(name=key, operation="delete") for key in unset]
+    changes = settings.changes()
     if not changes and partitions is None:
         raise click.UsageError("nothing to alter; give --set, --unset or --partitions")
     outcomes: list[Outcome] = []
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         if changes:
             outcomes.append(
                 client.configs.alter("topic", name, changes, validate_only=validate_only)
@@ -190,58 +218,51 @@ def alter_topic(
 @command.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("--by-id", is_flag=True, help="The arguments are topic ids.")
-@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
-@cluster_options
-@json_option
+@click.option("--if-exists", is_flag=True, help="Accept a missing topic.")
+@yes_option
+@admin_options
 def delete_topics(
-    names: tuple[str, ...], by_id: bool, if_exists: bool, yes: bool, as_json: bool, **cluster: Any
+    names: tuple[str, ...],
+    by_id: bool,
+    if_exists: bool,
+    yes: bool,
+    as_json: bool,
+    cluster: ClusterOptions,
 ) -> int:
-    """Delete topics and all that is in them."""
+    """Delete topics and all their records."""
     confirm(f"Delete {', '.join(names)} and all records in it?", yes=yes)
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         outcomes = client.topics.delete_by_id(names) if by_id else client.topics.delete(names)
-    missing = dict.fromkeys(("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"), "is not there")
+    missing = dict.fromkeys(("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"), "does not exist")
     return report(outcomes, done="deleted", forgiven=missing if if_exists else {}, as_json=as_json)
 
 
 @command.command("add-partitions")
 @click.argument("name", metavar="TOPIC")
-@click.option("--total", type=click.IntRange(min=1), help="How many there shall be.")
-@click.option("--by", type=click.IntRange(min=1), help="How many more there shall be.")
-@click.option("--assignment", metavar="IDS,...", help="Replicas of the new ones, as in `create`.")
-@click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
-@cluster_options
-@json_option
+@click.option("--total", type=click.IntRange(min=1), help="New number of partitions.")
+@click.option("--by", type=click.IntRange(min=1), help="Number of partitions to add.")
+@assignment_option(help="Replicas of the new partitions, as in `create`.")
+@validate_only_option
+@admin_options
 def add_partitions(
     name: str,
     total: int | None,
     by: int | None,
-    assignment: str | None,
+    assignments: tuple[tuple[int, ...], ...] | None,
     validate_only: bool,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> int:
-    """Give a topic more partitions; keys may meet another partition from then on."""
+    """Add partitions to a topic; keys may map to other partitions from then on."""
     if (total is None) == (by is None):
         raise click.UsageError("give --total or --by")
-    replicas = parse_replicas(assignment) if assignment else ()
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         wanted = total if total is not None else len(client.partitions.of(name)) + (by or 0)
-        outcome = client.topics.add_partitions(name, wanted, replicas, validate_only=validate_only)
+        outcome = client.topics.add_partitions(
+            name, wanted, assignments or (), validate_only=validate_only
+        )
     done = f"can have {wanted} partitions" if validate_only else f"has {wanted} partitions"
     return report([outcome], done=done, as_json=as_json)
-
-
-def parse_replicas(text: str) -> tuple[tuple[int, ...], ...]:
-    """`1:2,2:3` is two partitions, on brokers 1 and 2 and on brokers 2 and 3."""
-    try:
-        return tuple(tuple(int(broker) for broker in part.split(":")) for part in text.split(","))
-    except ValueError as error:
-        raise HeadraceError(
-            f"{text!r} is no assignment; join the brokers of a partition by ':' and partitions"
-            " by ',' as in 1:2,2:3"
-        ) from error
 
 
 @command.command("profile")
@@ -252,35 +273,34 @@ def parse_replicas(text: str) -> tuple[tuple[int, ...], ...]:
     type=click.IntRange(1, 1_000_000),
     default=10_000,
     show_default=True,
-    help="Measure so many of the last records.",
+    help="Measure this many of the last records.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Measure the records of the last so many seconds instead.",
+    help="Measure the records of the last seconds instead.",
 )
-@cluster_options
-@json_option
+@admin_options
 def profile_topic(
-    topic: str, records: int, seconds: float | None, as_json: bool, **cluster: Any
+    topic: str, records: int, seconds: float | None, as_json: bool, cluster: ClusterOptions
 ) -> None:
-    """Measure what TOPIC is like: velocity, sizes, gaps, format, keys, skew.
+    """Measure TOPIC: rate, sizes, gaps, format, keys, skew.
 
     \b
     headrace topics profile orders
     headrace topics profile orders --seconds 60 --json
 
-    Of each partition as many records are measured as its share of the topic is. Ends with a source
-    for pipeline.toml that reads the topic.
+    Partitions are sampled in proportion to their size. The output ends with a source for
+    pipeline.toml that reads the topic.
     """
     from headrace.cli.topic_profile import print_profile
     from headrace.client import profiling
     from headrace.client.cluster import check_reachable
 
-    settings = client_properties(cluster["command_config"], cluster["properties"])
-    check_reachable(cluster["bootstrap"], settings)
+    settings = cluster.settings()
+    check_reachable(cluster.bootstrap, settings)
     found = profiling.profile_topic(
-        cluster["bootstrap"], topic, settings, records=records, seconds=seconds
+        cluster.bootstrap, topic, settings, records=records, seconds=seconds
     )
     if as_json:
         print_json(found)
@@ -291,7 +311,7 @@ def profile_topic(
 def troubled(
     topic: TopicDescription, configs: Sequence[ConfigEntry], trouble: str
 ) -> TopicDescription:
-    """The topic with only those partitions that are in a trouble."""
+    """Return the topic with only those partitions that have a problem."""
     by_name = {entry.name: entry.value for entry in configs}
     isr_min = int(by_name.get("min.insync.replicas") or 1)
     is_in_trouble = TROUBLES[trouble]
@@ -329,19 +349,16 @@ def _print_topic(topic: TopicDescription, configs: Sequence[ConfigEntry]) -> Non
     )
     for entry in configs:
         print_line(f"  {entry.name}={entry.value}")
-    print_table(
-        ("partition", "leader", "epoch", "replicas", "in sync", "offline"),
-        [
-            (
-                part.partition,
-                part.leader,
-                part.leader_epoch,
-                _ids(part.replicas),
-                _ids(part.isr) + (" !" if part.is_under_replicated else ""),
-                _ids(part.offline_replicas),
-            )
-            for part in topic.partitions
-        ],
+    print_rows(
+        topic.partitions,
+        {
+            "partition": lambda part: part.partition,
+            "leader": lambda part: part.leader,
+            "epoch": lambda part: part.leader_epoch,
+            "replicas": lambda part: _ids(part.replicas),
+            "in sync": lambda part: _ids(part.isr) + (" !" if part.is_under_replicated else ""),
+            "offline": lambda part: _ids(part.offline_replicas),
+        },
     )
 
 

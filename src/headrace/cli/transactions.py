@@ -1,12 +1,11 @@
-"""`headrace transactions`: which transactions there are, and an end for those that hang."""
+"""`headrace transactions`: list and describe transactions, abort hanging ones."""
 
 import time
-from typing import Any
 
 import click
 
-from headrace.cli.options import admin, cluster_options, duration_ms, json_option
-from headrace.cli.output import print_json, print_line, print_table, report, time_text
+from headrace.cli.options import ClusterOptions, admin_options, duration_ms
+from headrace.cli.output import print_json, print_line, print_rows, report, time_text
 from headrace.client.transactions import DescribedTransaction
 
 STATES = (
@@ -21,7 +20,7 @@ STATES = (
 
 @click.group("transactions", short_help="List and describe transactions, abort hanging ones.")
 def command() -> None:
-    """List and describe transactions, and abort what hangs."""
+    """List and describe transactions, and abort hanging ones."""
 
 
 @command.command("list")
@@ -36,17 +35,18 @@ def command() -> None:
     "--longer-than",
     type=duration_ms,
     metavar="DURATION",
-    help="Only those begun longer ago than this, like 90s or 15m.",
+    help="Only those started longer ago than this, such as 90s or 15m.",
 )
-@click.option("--pattern", metavar="REGEX", help="Only transactional ids that match as a whole.")
-@cluster_options
-@json_option
+@click.option(
+    "--pattern", metavar="REGEX", help="Only transactional ids that match this pattern as a whole."
+)
+@admin_options
 def list_(
     states: tuple[str, ...],
     longer_than: int | None,
     pattern: str | None,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> None:
     """List the transactional ids that the brokers coordinate.
 
@@ -54,24 +54,26 @@ def list_(
     headrace transactions list
     headrace transactions list --state Ongoing --longer-than 15m
     """
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         found = client.transactions.find(states, longer_than_ms=longer_than, pattern=pattern)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ("transactional id", "coordinator", "producer id", "state"),
-        [(one.transactional_id, one.coordinator, one.producer_id, one.state) for one in found],
+    print_rows(
+        found,
+        {
+            "transactional id": lambda one: one.transactional_id,
+            "coordinator": lambda one: one.coordinator,
+            "producer id": lambda one: one.producer_id,
+            "state": lambda one: one.state,
+        },
+        as_json=as_json,
     )
 
 
 @command.command("describe")
 @click.argument("transactional_ids", nargs=-1, required=True, metavar="ID...")
-@cluster_options
-@json_option
-def describe(transactional_ids: tuple[str, ...], as_json: bool, **cluster: Any) -> None:
-    """Describe transactional ids: state, producer, and where the transaction writes."""
-    with admin(**cluster) as client:
+@admin_options
+def describe(transactional_ids: tuple[str, ...], as_json: bool, cluster: ClusterOptions) -> None:
+    """Describe transactional ids: state, producer, and the partitions written to."""
+    with cluster.admin() as client:
         found = [client.transactions.describe(name) for name in transactional_ids]
     if as_json:
         print_json(found)
@@ -86,23 +88,22 @@ def describe(transactional_ids: tuple[str, ...], as_json: bool, **cluster: Any) 
 @click.option("--topic", "-t", help="Abort in one partition of this topic instead.")
 @click.option("--partition", "-p", type=click.IntRange(min=0), help="The partition.")
 @click.option(
-    "--start-offset", type=click.IntRange(min=0), help="Where the hanging transaction begins."
+    "--start-offset", type=click.IntRange(min=0), help="First offset of the hanging transaction."
 )
-@cluster_options
-@json_option
+@admin_options
 def abort(
     transactional_id: str | None,
     topic: str | None,
     partition: int | None,
     start_offset: int | None,
     as_json: bool,
-    **cluster: Any,
+    cluster: ClusterOptions,
 ) -> int:
-    """Abort a transaction, by its id or by where it hangs.
+    """Abort a transaction, by its id or by its position in a partition.
 
-    By its id, the coordinator aborts what is open and its producer is locked out. A transaction
-    that no coordinator knows holds up read_committed consumers of a partition for ever; give the
-    partition and the offset where it begins (see: headrace records producers TOPIC).
+    Given an id, the coordinator aborts the open transaction and fences its producer. A transaction
+    unknown to every coordinator blocks read_committed consumers of a partition forever: give the
+    partition and the transaction's first offset (see: headrace records producers TOPIC).
 
     \b
     headrace transactions abort billing-7
@@ -113,7 +114,7 @@ def abort(
         raise click.UsageError(
             "give a transactional id, or --topic, --partition and --start-offset"
         )
-    with admin(**cluster) as client:
+    with cluster.admin() as client:
         if transactional_id is not None:
             outcome = client.transactions.terminate(transactional_id)
         else:

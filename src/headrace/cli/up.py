@@ -1,6 +1,6 @@
-"""`headrace up`: start a node, say how to reach it, serve until Ctrl-C.
+"""`headrace up`: start a node, print its addresses, serve until Ctrl-C.
 
-Few imports at the top: this command's start is what a test suite waits for.
+Few imports at the top: test suites wait for this command's start.
 """
 
 import logging
@@ -11,26 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA, DEFAULT_REGISTRY, DEFAULT_REST
+from headrace.cli.defaults import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_DATA,
+    DEFAULT_REGISTRY,
+    DEFAULT_REST,
+    PLAN_FILE,
+)
 from headrace.cli.file_systems import SHARED_ADVICE, is_shared
 from headrace.errors import HeadraceError
+from headrace.runtime.addresses import address_text
 from headrace.runtime.mounts import file_system
-from headrace.settings.broker import BrokerSettings, load
+from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker_loading import load
 from headrace.settings.properties import Property, parse_assignment, read_entries
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.process import RunningNode
 
 _log = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.", "localhost", "::1")
 _OPTIONS = {"listeners": ("--listen", "PORT"), "headrace.metrics.port": ("--metrics", "METRICS")}
-"""The option of this command, and the variable of `make run`, that set an address."""
+"""Option of this command and variable of `make run` that set an address."""
 _PORT_MAX = 65535
+_NODES_MAX = 32
 
 
 def listen_address(text: str) -> str:
-    """An option's value of the form `host:port`."""
+    """Parse an option's value of the form `host:port`."""
     host, separator, port = text.rpartition(":")
     is_one_host = ":" not in host or (host.startswith("[") and host.endswith("]"))
     if not separator or not is_one_host or not (port.isascii() and port.isdecimal()):
@@ -47,18 +56,25 @@ def listen_address(text: str) -> str:
     metavar="FILE",
     help="A server.properties with Kafka's names.",
 )
-@click.option("--data", metavar="DIR", help=f"Where the logs are kept; else ./{DEFAULT_DATA}.")
+@click.option(
+    "--data",
+    type=click.Path(),  # Settings reject URLs.
+    metavar="DIR",
+    show_default=DEFAULT_DATA,
+    help="Data directory.",
+)
 @click.option(
     "--listen",
     type=listen_address,
     metavar="HOST:PORT",
-    help=f"Where clients connect; else {DEFAULT_BOOTSTRAP}. Port 0 takes any free one.",
+    show_default=DEFAULT_BOOTSTRAP,
+    help="Address for clients. Port 0 takes any free port.",
 )
 @click.option(
     "--metrics",
     type=click.IntRange(0, _PORT_MAX),
     metavar="PORT",
-    help="Serve /metrics, /health and /ready there.",
+    help="Serve /metrics, /health and /ready on this port.",
 )
 @click.option(
     "--registry",
@@ -66,7 +82,7 @@ def listen_address(text: str) -> str:
     is_flag=False,
     flag_value=DEFAULT_REGISTRY,
     metavar="[HOST:PORT]",
-    help=f"Start a schema registry beside the node; on {DEFAULT_REGISTRY} if no more is said.",
+    help=f"Start a schema registry with the node; by default on {DEFAULT_REGISTRY}.",
 )
 @click.option(
     "--rest",
@@ -74,7 +90,7 @@ def listen_address(text: str) -> str:
     is_flag=False,
     flag_value=DEFAULT_REST,
     metavar="[HOST:PORT]",
-    help=f"Start a REST proxy beside the node; on {DEFAULT_REST} if no more is said.",
+    help=f"Start a REST proxy with the node; by default on {DEFAULT_REST}.",
 )
 @click.option(
     "--set",
@@ -82,24 +98,62 @@ def listen_address(text: str) -> str:
     "assignments",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Set one property; wins over the file, may be repeated.",
+    help="Set one property, overriding the file; may be repeated.",
 )
-def command(config: str | None, assignments: tuple[str, ...], **options: Any) -> int:
-    """Start a node and serve Kafka clients until Ctrl-C.
+@click.option(
+    "--nodes",
+    type=click.IntRange(3, _NODES_MAX),
+    metavar="N",
+    help="Start a cluster of N nodes, each a process, that survives the death of any of them.",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(2, _NODES_MAX),
+    metavar="N",
+    help="Start one node and N-1 brokers beside it, to use several processor cores.",
+)
+@click.option(
+    "--no-restart",
+    is_flag=True,
+    help="With --nodes or --brokers: leave a node that ends as it is, for failover drills.",
+)
+def command(
+    config: str | None,
+    assignments: tuple[str, ...],
+    nodes: int | None,
+    brokers: int | None,
+    no_restart: bool,
+    **options: Any,
+) -> int:
+    """Start a node, or a cluster of nodes, and serve Kafka clients until Ctrl-C.
 
     \b
     headrace up
     headrace up --data /var/lib/headrace --listen 0.0.0.0:9092 --set log.retention.hours=24
     headrace up --config server.properties
     headrace up --registry --rest
+    headrace up --nodes 3
     """
+    from headrace.runtime.supervision import end_with_parent
+
+    end_with_parent()
+    if nodes is not None and brokers is not None:
+        raise click.UsageError("--nodes and --brokers exclude each other; give one")
+    if no_restart and nodes is None and brokers is None:
+        raise click.UsageError("--no-restart needs --nodes or --brokers")
     entries = read_entries(config) if config is not None else []
+    if nodes is not None or brokers is not None:
+        from headrace.cli.up_cluster import ClusterOptions, run
+
+        shared = {entry.name: entry.value for entry in entries}
+        shared |= dict(parse_assignment(assignment) for assignment in assignments)
+        return run(ClusterOptions(nodes, brokers, restarts=not no_restart, **options), shared)
     properties = properties_of(entries, assignments, **options)
     places = {entry.name: f"{config} line {entry.line}" for entry in entries}
 
     from headrace.runtime.logging import configure
 
-    # What is wrong with the other settings is told in the format that was asked for, too.
+    # Apply the log format first, so that errors in other settings use it too.
     is_json = properties.get("headrace.log.format", "").strip() == "json"
     configure("json" if is_json else "text", ())
     try:
@@ -107,7 +161,7 @@ def command(config: str | None, assignments: tuple[str, ...], **options: Any) ->
     except HeadraceError as error:
         if not is_json:
             raise HeadraceError(advised(error)) from error
-        _log.error("%s", advised(error))
+        _log.error("node not started", extra={"error": advised(error)})
         return 1
 
 
@@ -120,13 +174,13 @@ def properties_of(
     registry: str | None = None,
     rest: str | None = None,
 ) -> dict[str, str]:
-    """The properties that a command line stands for; the most specific word wins."""
+    """Return the properties of a command line; the most specific option wins."""
     properties = {entry.name: entry.value for entry in entries}
     if data is not None:
         properties.pop("log.dir", None)
         properties["log.dirs"] = data
     if listen is not None:
-        # An empty host stands for every interface, and the node finds out what to tell clients.
+        # An empty host means every interface; the node determines the advertised address.
         every_interface = listen.removeprefix("0.0.0.0").removeprefix("[::]")
         properties["listeners"] = f"PLAINTEXT://{every_interface}"
         properties.pop("advertised.listeners", None)
@@ -145,33 +199,38 @@ def properties_of(
 
 def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
     settings, warnings = load(properties, places)
+    for directory in settings.directories:
+        if os.path.exists(os.path.join(directory, PLAN_FILE)):
+            from headrace.cli.local_cluster import check_single
+
+            check_single(directory)
 
     from headrace.runtime.logging import configure
 
     configure(settings.headrace_log_format, settings.headrace_log_level)
     for warning in warnings:
-        _log.warning("%s", warning)
+        _log.warning("questionable setting", extra={"reason": warning})
     _warn_of_open_listeners(settings)
     warn_of_shared_disks((*settings.directories, settings.metadata_directory))
 
-    from headrace.broker.node import run
+    from headrace.broker.process import run
 
     if not settings.headrace_registry_listeners and not settings.headrace_rest_listeners:
         return run(settings, on_ready=_announce)
 
-    from headrace.cli.services import Beside
+    from headrace.cli.services import Services
 
-    beside = Beside(settings)
+    services = Services(settings)
 
-    def announce(broker: "Broker") -> None:
-        _announce(broker)
-        beside.start(_address(broker))
+    def announce(node: "RunningNode") -> None:
+        _announce(node)
+        services.start(_address(node))
 
-    return run(settings, on_ready=announce, before_stop=beside.stop)
+    return run(settings, on_ready=announce, before_stop=services.stop)
 
 
 def advised(error: HeadraceError) -> str:
-    """The error, and which option of this command mends it."""
+    """Return the error with the option of this command that avoids it."""
     found = _OPTIONS.get(getattr(error, "config_name", ""))
     if found is None:
         return str(error) or type(error).__name__
@@ -186,49 +245,55 @@ def _warn_of_open_listeners(settings: BrokerSettings) -> None:
     for listener in settings.broker_listeners:
         if not listener.host.startswith(_LOOPBACK):
             _log.warning(
-                "%s is open to the network without authentication or encryption: "
-                "anyone who reaches it may read and write",
-                listener,
+                "listener open to the network without authentication or encryption",
+                extra={"listener": str(listener)},
             )
 
 
 def warn_of_shared_disks(
     paths: Iterable[str], file_system_at: Callable[[str], str | None] = file_system
 ) -> None:
-    """Say before the first record is stored what `headrace doctor` would have said."""
+    """Warn about unsuitable file systems before the first record is stored."""
     for path in dict.fromkeys(paths):
         kind = file_system_at(path)
         if kind is not None and is_shared(kind):
-            _log.warning("%s is on %s, shared or remote: %s", path, kind, SHARED_ADVICE)
+            _log.warning(
+                "log directory on a shared or remote file system",
+                extra={"directory": path, "file_system": kind, "advice": SHARED_ADVICE},
+            )
 
 
-def _announce(broker: "Broker") -> None:
-    """The first thing that a new user reads; other programs wait for its first line."""
-    address = _address(broker)
-    ready = f"Headrace is ready on {address}"
-    directories = broker.settings.directories
-    metrics = f"http://{broker.metrics_address}/metrics" if broker.metrics_address else None
-    if broker.settings.headrace_log_format == "json":
+def _announce(node: "RunningNode") -> None:
+    """Print the addresses and first commands; other programs wait for the first line."""
+    address = _address(node)
+    is_broker = node.settings.is_broker
+    ready = f"Headrace is ready on {address}" if is_broker else f"Controller ready on {address}"
+    directories = node.settings.directories
+    metrics = f"http://{node.metrics_address}/metrics" if node.metrics_address else None
+    if node.settings.headrace_log_format == "json":
         _announce_to_programs(ready, data=list(directories), metrics=metrics)
         return
     print(ready)
     print(f"  data      {', '.join(directories)}")
     if metrics is not None:
         print(f"  metrics   {metrics}")
+    if not is_broker:
+        print("  stop      Ctrl-C", flush=True)
+        return
     program, option = _program(), "" if address == DEFAULT_BOOTSTRAP else f" --bootstrap {address}"
     print(f"  produce   echo hello | {program} produce greetings{option}")
     print(f"  consume   {program} consume greetings --from-beginning{option}")
     print("  stop      Ctrl-C", flush=True)
 
 
-def _address(broker: "Broker") -> str:
-    """Where clients find the node."""
-    first = broker.endpoints[0]
-    return f"[{first.host}]:{first.port}" if ":" in first.host else f"{first.host}:{first.port}"
+def _address(node: "RunningNode") -> str:
+    """Return the address at which clients find the node."""
+    first = node.endpoints[0]
+    return address_text(first.host, first.port)
 
 
 def _announce_to_programs(ready: str, **facts: Any) -> None:
-    """The same as one line of the log's own format: whoever asked for JSON parses every line."""
+    """Log the addresses as one JSON line, so that a program can parse every line."""
     from headrace.runtime.logging import JsonFormatter
 
     record = _log.makeRecord(_log.name, logging.INFO, __file__, 0, ready, (), None, extra=facts)
@@ -236,7 +301,7 @@ def _announce_to_programs(ready: str, **facts: Any) -> None:
 
 
 def _program() -> str:
-    """How to call this program again from where the user is."""
+    """Return the program's path as a user would type it from the current folder."""
     from shutil import which
 
     called = sys.argv[0]

@@ -1,6 +1,6 @@
-"""The one door to any Kafka cluster: confluent-kafka for records, our own wire client for the rest.
+"""Clients for any Kafka cluster: confluent-kafka for records, a wire client for administration.
 
-`producer` and `consumer` wrap confluent-kafka; `connection`, `cluster` and `admin` speak the
-protocol themselves, because the administration of a cluster needs more than librdkafka offers.
-Nothing is imported here, so that a command pays only for the half that it uses.
+`producer` and `consumer` wrap confluent-kafka. `connection`, `cluster` and `admin` implement the
+protocol themselves, because administration needs more APIs than librdkafka offers. Nothing is
+imported here, so that a command loads only the half that it uses.
 """

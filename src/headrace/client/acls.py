@@ -1,19 +1,16 @@
-"""Access rules by the wire: who may do what, on a cluster that has an authorizer."""
+"""Access control lists over the wire, for clusters with an authorizer."""
 
 from collections.abc import Sequence
 from enum import IntEnum
 
 import msgspec
+from msgspec.structs import astuple
 
-from headrace.client.cluster import ANY_NODE, Cluster, error_name
+from headrace.client.cluster import ANY_NODE, Cluster, check_code, outcome_of
 from headrace.client.descriptions import Outcome
-from headrace.errors import SecurityDisabled, error_for
+from headrace.errors import SecurityDisabled
 from headrace.protocol.message import Message
-from headrace.protocol.schemas.create_acls import (
-    AclCreation,
-    CreateAclsRequest,
-    CreateAclsResponse,
-)
+from headrace.protocol.schemas.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from headrace.protocol.schemas.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsMatchingAcl,
@@ -29,7 +26,7 @@ from headrace.protocol.schemas.describe_acls import (
 
 
 class ResourceType(IntEnum):
-    """What a rule is about."""
+    """Type of the resource that a rule applies to."""
 
     UNKNOWN = 0
     ANY = 1
@@ -42,7 +39,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a rule's name is compared; MATCH and ANY only search."""
+    """Matching of a rule's name; MATCH and ANY are for searches only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -52,7 +49,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What may be done."""
+    """Operation that a rule allows or denies."""
 
     UNKNOWN = 0
     ANY = 1
@@ -73,7 +70,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """Whether it is allowed; a denial wins."""
+    """Allow or deny; a denial takes precedence."""
 
     UNKNOWN = 0
     ANY = 1
@@ -94,7 +91,7 @@ class AclBinding(msgspec.Struct, frozen=True, order=True):
 
 
 class AclFilter(msgspec.Struct, frozen=True):
-    """Which rules are meant; None and ANY fit all."""
+    """Filter of rules; None and ANY match all."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
@@ -112,94 +109,46 @@ class Acls:
         self._cluster = cluster
 
     def find(self, wanted: AclFilter) -> list[AclBinding]:
-        """The rules that fit, in order."""
+        """Return the matching rules, in order."""
         self._check_offered(DescribeAclsRequest)
-        request = DescribeAclsRequest(*_filter_fields(wanted))
-
-        def attempt() -> list[AclBinding]:
-            answer = self._cluster.ask(request, DescribeAclsResponse)
-            if answer.error_code:
-                reason = answer.error_message or error_name(answer.error_code)
-                raise error_for(answer.error_code, reason)
-            return sorted(_described(one, acl) for one in answer.resources for acl in one.acls)
-
-        return self._cluster.retry(attempt)
+        request = DescribeAclsRequest(*astuple(wanted))
+        answer = self._cluster.query(request, DescribeAclsResponse)
+        return sorted(_binding(one, acl) for one in answer.resources for acl in one.acls)
 
     def create(self, bindings: Sequence[AclBinding]) -> list[Outcome]:
-        """Add rules; one that is there already is no error."""
+        """Add rules; an existing rule is accepted."""
         self._check_offered(CreateAclsRequest)
-        request = CreateAclsRequest(creations=[_creation(one) for one in bindings])
+        request = CreateAclsRequest(creations=[AclCreation(*astuple(one)) for one in bindings])
         answer = self._cluster.ask_controller(request, CreateAclsResponse)
         return [
-            Outcome(
-                name=str(binding.resource_name),
-                error=error_name(one.error_code) if one.error_code else None,
-                message=one.error_message,
-            )
+            outcome_of(binding.resource_name, one.error_code, one.error_message)
             for binding, one in zip(bindings, answer.results, strict=True)
         ]
 
     def delete(self, wanted: AclFilter) -> list[AclBinding]:
-        """Remove the rules that fit; the result is what they were."""
+        """Remove the matching rules and return them."""
         self._check_offered(DeleteAclsRequest)
-        request = DeleteAclsRequest(filters=[DeleteAclsFilter(*_filter_fields(wanted))])
+        request = DeleteAclsRequest(filters=[DeleteAclsFilter(*astuple(wanted))])
         result = self._cluster.ask_controller(request, DeleteAclsResponse).filter_results[0]
-        told = [(result.error_code, result.error_message)]
-        told += [(one.error_code, one.error_message) for one in result.matching_acls]
-        for code, message in told:
-            if code:
-                raise error_for(code, message or error_name(code))
-        return sorted(map(_deleted, result.matching_acls))
+        check_code(result.error_code, result.error_message)
+        for one in result.matching_acls:
+            check_code(one.error_code, one.error_message)
+        return sorted(_binding(one, one) for one in result.matching_acls)
 
     def _check_offered(self, request: type[Message]) -> None:
-        """A broker that knows no rules at all has no authorizer, either."""
+        """Treat a broker without the API like a broker without an authorizer."""
         if not self._cluster.connection(ANY_NODE).understands(request):
             raise SecurityDisabled("No Authorizer is configured on the broker.")
 
 
-def _filter_fields(
-    wanted: AclFilter,
-) -> tuple[int, str | None, int, str | None, str | None, int, int]:
-    return (
-        wanted.resource_type,
-        wanted.resource_name,
-        wanted.pattern_type,
-        wanted.principal,
-        wanted.host,
-        wanted.operation,
-        wanted.permission,
-    )
-
-
-def _creation(binding: AclBinding) -> AclCreation:
-    return AclCreation(
-        resource_type=binding.resource_type,
-        resource_name=binding.resource_name,
-        resource_pattern_type=binding.pattern_type,
-        principal=binding.principal,
-        host=binding.host,
-        operation=binding.operation,
-        permission_type=binding.permission,
-    )
-
-
-def _described(resource: DescribeAclsResource, acl: AclDescription) -> AclBinding:
+def _binding(
+    resource: DescribeAclsResource | DeleteAclsMatchingAcl,
+    acl: AclDescription | DeleteAclsMatchingAcl,
+) -> AclBinding:
     return AclBinding(
         ResourceType(resource.resource_type),
         resource.resource_name,
         PatternType(resource.pattern_type),
-        acl.principal,
-        acl.host,
-        Operation(acl.operation),
-        Permission(acl.permission_type),
-    )
-
-
-def _deleted(acl: DeleteAclsMatchingAcl) -> AclBinding:
-    return AclBinding(
-        ResourceType(acl.resource_type),
-        acl.resource_name,
-        PatternType(acl.pattern_type),
         acl.principal,
         acl.host,
         Operation(acl.operation),

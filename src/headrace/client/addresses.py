@@ -1,4 +1,4 @@
-"""Bootstrap addresses: what a user wrote, parsed, and checked before anything waits for them."""
+"""Bootstrap addresses: parsing, and a first connection that fails early."""
 
 import socket
 import time
@@ -6,34 +6,35 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headrace.errors import HeadraceError
+from headrace.runtime.addresses import address_text
 
 DEFAULT_PORT = 9092
 
 
 class BrokerUnreachable(HeadraceError):
-    """No broker answers where one was expected."""
+    """No broker answers at the given addresses."""
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """Address of a broker."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return address_text(self.host, self.port)
 
 
 def parse_addresses(bootstrap: str) -> list[Address]:
-    """`host:port,host:port`; a bare host has Kafka's port, IPv6 hosts stand in brackets."""
+    """Parse `host:port,host:port`; the port defaults to Kafka's, IPv6 hosts are in brackets."""
     addresses = [_parse_address(part.strip()) for part in bootstrap.split(",") if part.strip()]
     if not addresses:
-        raise HeadraceError("no bootstrap server is given; name one as host:port")
+        raise HeadraceError("no bootstrap server given; name one as host:port")
     return addresses
 
 
 def connect_any(addresses: Sequence[Address], timeout_s: float) -> tuple[socket.socket, Address]:
-    """A connection to the first address that accepts one."""
+    """Connect to the first address that accepts a connection."""
     deadline = time.monotonic() + timeout_s
     failure: OSError | None = None
     for address in addresses:
@@ -47,14 +48,14 @@ def connect_any(addresses: Sequence[Address], timeout_s: float) -> tuple[socket.
 
 
 def connect(address: Address, timeout_s: float) -> socket.socket:
-    """A TCP connection that sends small requests at once."""
+    """Open a TCP connection that sends small requests at once."""
     opened = socket.create_connection(address, timeout=timeout_s)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened
 
 
 def failure_text(error: OSError | None) -> str:
-    """What went wrong on a socket, in lower-case words that fit into a sentence."""
+    """Describe a socket error in lower case, for use within a sentence."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if error is None or not error.strerror:

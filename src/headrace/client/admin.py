@@ -1,13 +1,12 @@
-"""The administration of any Kafka cluster: `Admin(bootstrap).topics.create([...])` and the like.
+"""Administration of any Kafka cluster: `Admin(bootstrap).topics.create([...])`.
 
-Each part asks the broker that can answer, tries again while a refusal may pass, and returns
-typed values. What fails for one of several things is told with that thing; what fails as a whole
-is raised. The parts are imported on first use, as each brings its own messages along.
+Each part sends requests to the broker in charge, retries retriable errors, and returns typed
+values. An error of one of several resources is part of its outcome; an error of the whole request
+is raised. The parts are imported on first use, because each imports its own messages.
 """
 
 from collections.abc import Mapping
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from headrace.client.cluster import Cluster
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """Administers the cluster behind some bootstrap addresses; close it, or use it in a `with`."""
+    """Admin client of a cluster; close it, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -62,28 +61,28 @@ class Admin:
 
     @cached_property
     def reassignments(self) -> "Reassignments":
-        """Move partitions; those that are being moved."""
+        """Start, cancel and list reassignments of partitions."""
         from headrace.client.reassignments import Reassignments
 
         return Reassignments(self.cluster)
 
     @cached_property
     def elections(self) -> "Elections":
-        """Let preferred replicas lead, or any that is left."""
+        """Elect preferred leaders, or any remaining replica."""
         from headrace.client.elections import Elections
 
         return Elections(self.cluster)
 
     @cached_property
     def quotas(self) -> "Quotas":
-        """What users, clients and addresses may use."""
+        """Describe and alter quotas of users, clients and addresses."""
         from headrace.client.quotas import Quotas
 
         return Quotas(self.cluster)
 
     @cached_property
     def partitions(self) -> "Partitions":
-        """What leaders know: offsets, producers, batches; delete records."""
+        """Read offsets, producers and batches from leaders; delete records."""
         from headrace.client.partitions import Partitions
 
         return Partitions(self.cluster)
@@ -115,10 +114,5 @@ class Admin:
     def __enter__(self) -> "Admin":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

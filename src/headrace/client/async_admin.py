@@ -1,17 +1,12 @@
-"""The administration of a cluster for asyncio: the same parts, every call in a thread.
+"""`Admin` for asyncio: the same parts and calls, with the same arguments and typed results."""
 
-`await admin.topics.create([...])` is `Admin(...).topics.create([...])`, with the same arguments and
-the same typed results; each part lists the calls that it takes over.
-"""
-
-from collections.abc import Awaitable, Callable
-from functools import cached_property
-from types import TracebackType
-from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
+from collections.abc import Callable
+from typing import Generic, Self, TypeVar
 
 from headrace.client.acls import Acls
 from headrace.client.admin import Admin
-from headrace.client.async_thread import ClientThread
+from headrace.client.admin_pool import AdminPool
+from headrace.client.async_thread import Awaited
 from headrace.client.configs import Configs
 from headrace.client.elections import Elections
 from headrace.client.groups import Groups
@@ -24,37 +19,28 @@ from headrace.client.topics import Topics
 from headrace.client.transactions import Transactions
 
 Part = TypeVar("Part")
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Awaited(Generic[Part, P, T]):
-    """A call of a part of `Admin`, to be awaited on its asyncio twin."""
-
-    def __init__(self, call: Callable[Concatenate[Part, P], T]) -> None:
-        self._call = call
-        self.__doc__ = call.__doc__
-
-    def __get__(
-        self, twin: "AsyncPart[Part]", owner: type | None = None
-    ) -> Callable[P, Awaitable[T]]:
-        def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-            return twin.thread.start(self._call, twin.part, *args, **kwargs)
-
-        return run
-
-
 class AsyncPart(Generic[Part]):
-    """A part of `Admin` whose calls are awaited."""
+    """A part of `AsyncAdmin` under the name of the same part of `Admin`."""
 
-    def __init__(self, thread: ClientThread, part: Part) -> None:
-        self.thread = thread
-        self.part = part
+    def __init__(self, pool: AdminPool | None = None, name: str = "") -> None:
+        self._pool = pool
+        self._name = name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, admin: "AsyncAdmin", owner: type | None = None) -> Self:
+        return type(self)(admin.pool, self._name)
+
+    async def call(self, function: Callable[[Part], T]) -> T:
+        assert self._pool is not None, "a part is used through its admin client"
+        return await self._pool.run(lambda admin: function(getattr(admin, self._name)))
 
 
 class AsyncTopics(AsyncPart[Topics]):
-    """List, describe, create, delete topics; add partitions."""
-
     all = Awaited(Topics.all)
     describe = Awaited(Topics.describe)
     create = Awaited(Topics.create)
@@ -65,66 +51,57 @@ class AsyncTopics(AsyncPart[Topics]):
 
 
 class AsyncConfigs(AsyncPart[Configs]):
-    """Describe and alter settings."""
-
     names = Awaited(Configs.names)
     describe = Awaited(Configs.describe)
+    values = Awaited(Configs.values)
     alter = Awaited(Configs.alter)
 
 
 class AsyncAcls(AsyncPart[Acls]):
-    """Find, add and remove access rules."""
-
     find = Awaited(Acls.find)
     create = Awaited(Acls.create)
     delete = Awaited(Acls.delete)
 
 
 class AsyncReassignments(AsyncPart[Reassignments]):
-    """Move partitions; those that are being moved."""
-
     under_way = Awaited(Reassignments.under_way)
     alter = Awaited(Reassignments.alter)
 
 
 class AsyncElections(AsyncPart[Elections]):
-    """Let preferred replicas lead, or any that is left."""
-
     hold = Awaited(Elections.hold)
 
 
 class AsyncQuotas(AsyncPart[Quotas]):
-    """What users, clients and addresses may use."""
-
     describe = Awaited(Quotas.describe)
     alter = Awaited(Quotas.alter)
 
 
 class AsyncPartitions(AsyncPart[Partitions]):
-    """What leaders know: offsets, producers, batches; delete records."""
-
     of = Awaited(Partitions.of)
     offsets = Awaited(Partitions.offsets)
     delete_records_before = Awaited(Partitions.delete_records_before)
     producers = Awaited(Partitions.producers)
     batch_at = Awaited(Partitions.batch_at)
+    batches_from = Awaited(Partitions.batches_from)
 
 
 class AsyncNodes(AsyncPart[Nodes]):
-    """Brokers, quorum, features, log directories."""
-
     describe = Awaited(Nodes.describe)
     log_directories = Awaited(Nodes.log_directories)
+    brokers = Awaited(Nodes.brokers)
     unregister = Awaited(Nodes.unregister)
+    add_controller = Awaited(Nodes.add_controller)
+    remove_controller = Awaited(Nodes.remove_controller)
 
 
 class AsyncGroups(AsyncPart[Groups]):
-    """List, describe, reset and delete groups; their lag."""
-
     all = Awaited(Groups.all)
     describe = Awaited(Groups.describe)
+    describe_all = Awaited(Groups.describe_all)
     committed = Awaited(Groups.committed)
     lag = Awaited(Groups.lag)
+    commit = Awaited(Groups.commit)
     reset = Awaited(Groups.reset)
     delete = Awaited(Groups.delete)
     delete_offsets = Awaited(Groups.delete_offsets)
@@ -132,8 +109,6 @@ class AsyncGroups(AsyncPart[Groups]):
 
 
 class AsyncTransactions(AsyncPart[Transactions]):
-    """List and describe transactions, abort hanging ones."""
-
     find = Awaited(Transactions.find)
     describe = Awaited(Transactions.describe)
     terminate = Awaited(Transactions.terminate)
@@ -142,63 +117,28 @@ class AsyncTransactions(AsyncPart[Transactions]):
 
 
 class AsyncAdmin:
-    """`Admin` for asyncio; its calls follow each other."""
+    """`Admin` for asyncio; its calls run one after the other."""
+
+    topics = AsyncTopics()
+    configs = AsyncConfigs()
+    acls = AsyncAcls()
+    reassignments = AsyncReassignments()
+    elections = AsyncElections()
+    quotas = AsyncQuotas()
+    partitions = AsyncPartitions()
+    nodes = AsyncNodes()
+    groups = AsyncGroups()
+    transactions = AsyncTransactions()
 
     def __init__(self, properties: Properties, timeout_s: float = 30.0) -> None:
-        self._admin = Admin(properties, timeout_s=timeout_s)
-        self._thread = ClientThread("headrace-admin")
-
-    @cached_property
-    def topics(self) -> AsyncTopics:
-        return AsyncTopics(self._thread, self._admin.topics)
-
-    @cached_property
-    def configs(self) -> AsyncConfigs:
-        return AsyncConfigs(self._thread, self._admin.configs)
-
-    @cached_property
-    def acls(self) -> AsyncAcls:
-        return AsyncAcls(self._thread, self._admin.acls)
-
-    @cached_property
-    def reassignments(self) -> AsyncReassignments:
-        return AsyncReassignments(self._thread, self._admin.reassignments)
-
-    @cached_property
-    def elections(self) -> AsyncElections:
-        return AsyncElections(self._thread, self._admin.elections)
-
-    @cached_property
-    def quotas(self) -> AsyncQuotas:
-        return AsyncQuotas(self._thread, self._admin.quotas)
-
-    @cached_property
-    def partitions(self) -> AsyncPartitions:
-        return AsyncPartitions(self._thread, self._admin.partitions)
-
-    @cached_property
-    def nodes(self) -> AsyncNodes:
-        return AsyncNodes(self._thread, self._admin.nodes)
-
-    @cached_property
-    def groups(self) -> AsyncGroups:
-        return AsyncGroups(self._thread, self._admin.groups)
-
-    @cached_property
-    def transactions(self) -> AsyncTransactions:
-        return AsyncTransactions(self._thread, self._admin.transactions)
+        self.pool = AdminPool(properties, size=1, timeout_s=timeout_s)
 
     async def close(self) -> None:
-        await self._thread.run(self._admin.close)
-        self._thread.close()
+        await self.pool.run(Admin.close)
+        await self.pool.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()

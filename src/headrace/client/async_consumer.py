@@ -1,29 +1,100 @@
-"""Consumers for asyncio: the same consumers, with every wait in a thread of their own.
+"""Consumers for asyncio: the plain consumers, with every wait in a thread of their own.
 
-`async for` is the back pressure: the next records are asked for when those before are done with,
-and librdkafka fetches no more than `queued.max.messages.kbytes` ahead.
+`async for` applies back pressure: the next records are requested when the previous ones are
+processed, and librdkafka prefetches at most `queued.max.messages.kbytes`.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from types import TracebackType
-from typing import Self
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from operator import methodcaller
+from typing import Generic, Protocol, Self, TypeVar
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaException, Message
 
-from headrace.client.async_thread import ClientThread, until_ready
+from headrace.client.addresses import BrokerUnreachable
+from headrace.client.async_thread import SLICE_S, Awaited, ClientThread
 from headrace.client.consumer import Consumer
+from headrace.client.librdkafka import raised
 from headrace.client.properties import Properties
-from headrace.client.rebalancing import RebalanceListener
 from headrace.client.serializers import AnyDeserializer
 from headrace.client.share_consumer import ShareConsumer
+
+T = TypeVar("T")
 
 _ITERATION_S = 1.0
 
 
-class AsyncConsumer:
-    """`Consumer` for asyncio; the methods of a rebalance listener run in its thread.
+class _Plain(Protocol):
+    def fetch(self, timeout_s: float) -> bool: ...
+    def hand_out(self) -> list[Message]: ...
+    def hand_out_singly(self) -> Iterator[Message]: ...
+    def close(self) -> None: ...
 
-    They are plain functions and use the plain consumer that they are given.
+
+Plain = TypeVar("Plain", bound=_Plain)
+
+
+class _AsyncConsumer(Generic[Plain]):
+    """The calls that all asyncio consumers share."""
+
+    def __init__(self, plain: Plain, thread_name: str, call_timeout_s: float | None = None) -> None:
+        self.plain = plain
+        """The wrapped consumer, for use in this consumer's thread only."""
+        self._thread = ClientThread(thread_name)
+        self._call_timeout_s = call_timeout_s
+
+    async def call(self, function: Callable[[Plain], T]) -> T:
+        """Call a function of the plain consumer in its thread, within the time limit if any."""
+        try:
+            async with asyncio.timeout(self._call_timeout_s):
+                return await self._thread.run(function, self.plain)
+        except KafkaException as error:
+            raise raised(error) from None
+        except TimeoutError as error:
+            if self._call_timeout_s is None:
+                raise
+            reason = f"no answer within {self._call_timeout_s:g} seconds: {error}"
+            raise BrokerUnreachable(reason) from error
+
+    async def fetch(self, timeout_s: float) -> bool:
+        """Wait in time slices; fetched records stay in the client, so a cancellation loses none."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while True:
+            slice_s = min(max(0.0, deadline - loop.time()), SLICE_S)
+            if await self.call(methodcaller("fetch", slice_s)):
+                return True
+            if loop.time() >= deadline:
+                return False
+
+    async def poll(self, timeout_s: float = 1.0) -> list[Message]:
+        await self.fetch(timeout_s)
+        return self.plain.hand_out()
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Yield records one by one without end; requesting the next marks one as processed."""
+        while True:
+            await self.fetch(_ITERATION_S)
+            for message in self.plain.hand_out_singly():
+                yield message
+
+    async def close(self) -> None:
+        try:
+            await self.call(methodcaller("close"))
+        finally:
+            self._thread.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await self.close()
+
+
+class AsyncConsumer(_AsyncConsumer[Consumer]):
+    """`Consumer` for asyncio; methods of a rebalance listener run in the consumer's thread.
+
+    These methods are plain functions and receive the plain consumer.
     """
 
     def __init__(
@@ -32,153 +103,52 @@ class AsyncConsumer:
         *,
         key_deserializer: AnyDeserializer | None = None,
         value_deserializer: AnyDeserializer | None = None,
+        call_timeout_s: float | None = None,
     ) -> None:
-        self._consumer = Consumer(
+        plain = Consumer(
             properties, key_deserializer=key_deserializer, value_deserializer=value_deserializer
         )
-        self._thread = ClientThread("headrace-consumer")
+        super().__init__(plain, "headrace-consumer", call_timeout_s)
 
-    @property
-    def plain(self) -> Consumer:
-        """The consumer that does the work, for use in this consumer's thread."""
-        return self._consumer
+    subscribe = Awaited(Consumer.subscribe)
+    assign = Awaited(Consumer.assign)
+    unsubscribe = Awaited(Consumer.unsubscribe)
+    commit = Awaited(Consumer.commit)
+    commit_async = Awaited(Consumer.commit_async)
+    seek = Awaited(Consumer.seek)
+    seek_to_beginning = Awaited(Consumer.seek_to_beginning)
+    seek_to_end = Awaited(Consumer.seek_to_end)
+    seek_to_time = Awaited(Consumer.seek_to_time)
+    rewind = Awaited(Consumer.rewind)
+    position = Awaited(Consumer.position)
+    committed = Awaited(Consumer.committed)
+    assignment = Awaited(Consumer.assignment)
+    pause = Awaited(Consumer.pause)
+    resume = Awaited(Consumer.resume)
+    bounds = Awaited(Consumer.bounds)
+    offsets_for_time = Awaited(Consumer.offsets_for_time)
+    partitions_of = Awaited(Consumer.partitions_of)
 
-    async def subscribe(
-        self, topics: Sequence[str] | str, listener: RebalanceListener | None = None
-    ) -> None:
-        await self._thread.run(self._consumer.subscribe, topics, listener)
+    async def close_after_error(self) -> None:
+        """Leave the group without committing the records in progress, which are read again."""
+        try:
+            await self.call(Consumer.close_after_error)
+        finally:
+            self._thread.close()
 
-    async def assign(self, partitions: Sequence[TopicPartition] | str) -> None:
-        await self._thread.run(self._consumer.assign, partitions)
-
-    async def unsubscribe(self) -> None:
-        await self._thread.run(self._consumer.unsubscribe)
-
-    async def poll(self, timeout_s: float = 1.0) -> list[Message]:
-        await until_ready(self._thread, self._consumer.fetch, timeout_s)
-        return self._consumer.hand_out()
-
-    async def __aiter__(self) -> AsyncIterator[Message]:
-        """Records without end, one by one; each is processed when the next is asked for."""
-        while True:
-            await until_ready(self._thread, self._consumer.fetch, _ITERATION_S)
-            for message in self._consumer.hand_out_singly():
-                yield message
-
-    async def commit(self, offsets: Sequence[TopicPartition] | None = None) -> None:
-        await self._thread.run(self._consumer.commit, offsets)
-
-    async def commit_async(self, offsets: Sequence[TopicPartition] | None = None) -> None:
-        await self._thread.run(self._consumer.commit_async, offsets)
-
-    async def seek(self, partition: TopicPartition, offset: int | None = None) -> None:
-        await self._thread.run(self._consumer.seek, partition, offset)
-
-    async def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        await self._thread.run(self._consumer.seek_to_beginning, partitions)
-
-    async def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        await self._thread.run(self._consumer.seek_to_end, partitions)
-
-    async def seek_to_time(
-        self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None
-    ) -> None:
-        await self._thread.run(self._consumer.seek_to_time, timestamp_ms, partitions)
-
-    async def rewind(self) -> None:
-        await self._thread.run(self._consumer.rewind)
-
-    async def position(self, partition: TopicPartition) -> int | None:
-        return await self._thread.run(self._consumer.position, partition)
-
-    async def committed(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        return await self._thread.run(self._consumer.committed, partitions)
-
-    async def assignment(self) -> list[TopicPartition]:
-        return await self._thread.run(self._consumer.assignment)
-
-    async def pause(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        await self._thread.run(self._consumer.pause, partitions)
-
-    async def resume(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        await self._thread.run(self._consumer.resume, partitions)
-
-    async def bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        return await self._thread.run(self._consumer.bounds, partition)
-
-    async def offsets_for_time(
-        self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None
-    ) -> list[TopicPartition]:
-        return await self._thread.run(self._consumer.offsets_for_time, timestamp_ms, partitions)
-
-    async def partitions_of(self, topic: str) -> list[TopicPartition]:
-        return await self._thread.run(self._consumer.partitions_of, topic)
-
-    async def close(self) -> None:
-        await self._thread.run(self._consumer.close)
-        self._thread.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None:
-            await self._thread.run(self._consumer.close_after_error)
-        await self.close()
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await (self.close() if error is None else self.close_after_error())
 
 
-class AsyncShareConsumer:
+class AsyncShareConsumer(_AsyncConsumer[ShareConsumer]):
     """`ShareConsumer` for asyncio."""
 
     def __init__(self, properties: Properties) -> None:
-        self._consumer = ShareConsumer(properties)
-        self._thread = ClientThread("headrace-share-consumer")
+        super().__init__(ShareConsumer(properties), "headrace-share-consumer")
 
-    async def subscribe(self, topics: Sequence[str] | str) -> None:
-        await self._thread.run(self._consumer.subscribe, topics)
-
-    async def unsubscribe(self) -> None:
-        await self._thread.run(self._consumer.unsubscribe)
-
-    async def poll(self, timeout_s: float = 1.0) -> list[Message]:
-        await until_ready(self._thread, self._consumer.fetch, timeout_s)
-        return self._consumer.hand_out()
-
-    async def __aiter__(self) -> AsyncIterator[Message]:
-        """Records without end, one by one."""
-        while True:
-            await until_ready(self._thread, self._consumer.fetch, _ITERATION_S)
-            for message in self._consumer.hand_out_singly():
-                yield message
-
-    async def accept(self, message: Message) -> None:
-        await self._thread.run(self._consumer.accept, message)
-
-    async def release(self, message: Message) -> None:
-        await self._thread.run(self._consumer.release, message)
-
-    async def reject(self, message: Message) -> None:
-        await self._thread.run(self._consumer.reject, message)
-
-    async def commit(self, timeout_s: float | None = None) -> None:
-        await self._thread.run(self._consumer.commit, timeout_s)
-
-    async def close(self) -> None:
-        await self._thread.run(self._consumer.close)
-        self._thread.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+    subscribe = Awaited(ShareConsumer.subscribe)
+    unsubscribe = Awaited(ShareConsumer.unsubscribe)
+    accept = Awaited(ShareConsumer.accept)
+    release = Awaited(ShareConsumer.release)
+    reject = Awaited(ShareConsumer.reject)
+    commit = Awaited(ShareConsumer.commit)

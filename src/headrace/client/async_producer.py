@@ -1,6 +1,6 @@
-"""A producer for asyncio: one thread listens for outcomes and tells them to the event loop.
+"""A producer for asyncio: one thread polls outcomes and passes them to the event loop.
 
-It tells them in bunches, one wake-up of the loop for all that came together.
+Outcomes are passed in batches, with one wake-up of the loop per batch.
 """
 
 import asyncio
@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, Message
@@ -28,12 +27,12 @@ _LISTEN_S = 0.1
 
 
 class AsyncDelivery(Delivery):
-    """The outcome of one record; await it.
+    """Awaitable outcome of one record.
 
-    A subclass, as a second object per record would cost more than all the rest of it.
+    A subclass of `Delivery`, because a second object per record would cost more than the rest.
     """
 
-    __slots__ = ("_heard", "_outcomes", "_waiter")
+    __slots__ = ("_outcomes", "_report", "_waiter")
 
     def __init__(self, outcomes: "deque[AsyncDelivery]", *parts: Any) -> None:
         super().__init__(*parts)
@@ -41,13 +40,13 @@ class AsyncDelivery(Delivery):
         self._waiter: asyncio.Future[None] | None = None
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
-        """librdkafka's word on the record, in whichever thread hears it."""
-        self._heard = error, message
+        """Receive librdkafka's delivery report, in the thread that polls."""
+        self._report = error, message
         self._outcomes.append(self)
 
-    def tell(self) -> None:
-        """The same word, on the event loop."""
-        super().__call__(*self._heard)
+    def publish(self) -> None:
+        """Publish the delivery report on the event loop."""
+        super().__call__(*self._report)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -100,7 +99,7 @@ class AsyncProducer:
         timestamp_ms: int = 0,
         on_delivery: Callable[[Delivery], None] | None = None,
     ) -> AsyncDelivery:
-        """Hand a record over; the outcome can be awaited. Waits while the buffer is full."""
+        """Send a record and return its awaitable outcome; wait while the buffer is full."""
         parts = (topic, value, key, headers, timestamp_ms, partition)
         delivery = AsyncDelivery(self._outcomes, self._producer, on_delivery, *parts)
         if self._producer.needs_metadata(topic, partition):
@@ -112,21 +111,21 @@ class AsyncProducer:
         return delivery
 
     async def flush(self, timeout_s: float | None = None) -> None:
-        """Wait until the outcome of every record is known; raises one that nobody asked about."""
+        """Wait until the outcome of every record is known; raise the first unretrieved error."""
         deadline = None if timeout_s is None else self._loop.time() + timeout_s
         while left := await self._thread.run(self._producer.finish, SLICE_S):
             if deadline is not None and self._loop.time() >= deadline:
                 raise TimedOut(f"{records_are(left)} not acknowledged after {timeout_s} s")
-        self._tell()
+        self._publish()
         self._producer.raise_unseen()
 
     async def init_transactions(self) -> None:
-        """Take over the transactional id, and end what its last owner left open."""
+        """Take over the transactional id, and abort the previous owner's open transaction."""
         await self._thread.run(self._producer.init_transactions)
 
     @asynccontextmanager
     async def transaction(self, consumer: AsyncConsumer | None = None) -> AsyncIterator[Self]:
-        """What is sent inside appears as a whole when the block ends, or never if it raises."""
+        """Commit the block's records as a whole at its end, or abort them if it raises."""
         steps = self._producer.transactions
         await self._thread.run(steps.begin)
         try:
@@ -136,7 +135,7 @@ class AsyncProducer:
             await self._thread.run(steps.commit)
         except BaseException:
             await asyncio.shield(self._thread.start(steps.abort))
-            self._tell()
+            self._publish()
             self._producer.forget_failures()
             if consumer is not None:
                 await consumer.rewind()
@@ -145,11 +144,11 @@ class AsyncProducer:
             consumer.plain.note_commit()
 
     def __len__(self) -> int:
-        """How many records are handed over and not yet acknowledged."""
+        """Return the number of records sent and not yet acknowledged."""
         return len(self._producer)
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Flush and disconnect; records still without word after the timeout are given up."""
+        """Flush and disconnect; records still unacknowledged after the timeout fail."""
         if self._is_closed:
             return
         try:
@@ -160,7 +159,7 @@ class AsyncProducer:
             self._is_closed = True
             await self._thread.run(self._listener.join)
             await self._thread.run(self._producer.disconnect)
-            self._tell()
+            self._publish()
             self._thread.close()
 
     async def __aenter__(self) -> Self:
@@ -168,20 +167,15 @@ class AsyncProducer:
             await self.init_transactions()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             await self.close()
         else:
-            with suppress(HeadraceError):  # The first error is the one to be seen.
+            with suppress(HeadraceError):  # Raise the first error only.
                 await self.close()
 
     async def _send_later(self, arguments: tuple[Any, ...]) -> None:
-        """Wait for room; each outcome makes some."""
+        """Wait for space in the buffer; each outcome frees some."""
         deadline = self._loop.time() + self._producer.max_block_s
         while (left_s := deadline - self._loop.time()) > 0:
             outcome: asyncio.Future[None] = self._loop.create_future()
@@ -196,13 +190,13 @@ class AsyncProducer:
             self._producer.poll(_LISTEN_S)
             if self._outcomes:
                 try:
-                    self._loop.call_soon_threadsafe(self._tell)
-                except RuntimeError:  # The loop is closed, and nobody is left to be told.
+                    self._loop.call_soon_threadsafe(self._publish)
+                except RuntimeError:  # The loop is closed, so no task waits for the outcomes.
                     return
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         while self._outcomes:
-            self._outcomes.popleft().tell()
+            self._outcomes.popleft().publish()
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():

@@ -1,22 +1,24 @@
-"""A thread of a client's own, for calls that wait and would hold up the event loop.
+"""A thread per client, for blocking calls that would stall the event loop.
 
-One thread, so that calls of one client follow each other, as librdkafka's consumers need it.
+A single thread keeps the calls of one client in order, as librdkafka's consumers require.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Plain = TypeVar("Plain")
+Plain_co = TypeVar("Plain_co", covariant=True)
 
 SLICE_S = 0.25
-"""Waits are cut into such pieces, so that other calls get their turn."""
+"""Length of one wait; a long wait is split so that other calls can run in between."""
 
 
 class ClientThread:
-    """Runs one call after the other."""
+    """A thread that runs calls one after the other."""
 
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(1, name)
@@ -32,15 +34,23 @@ class ClientThread:
         self._executor.shutdown(wait=False)
 
 
-async def until_ready(
-    thread: ClientThread, fetch: Callable[[float], bool], timeout_s: float
-) -> bool:
-    """Ask in slices of time; what is fetched stays with the client, so a cancel loses nothing."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_s
-    while True:
-        left_s = max(0.0, deadline - loop.time())
-        if await thread.run(fetch, min(left_s, SLICE_S)):
-            return True
-        if loop.time() >= deadline:
-            return False
+class Caller(Protocol[Plain_co]):
+    """An asyncio client that runs functions of a plain object in a thread."""
+
+    async def call(self, function: Callable[[Plain_co], T]) -> T: ...
+
+
+class Awaited(Generic[Plain, P, T]):
+    """A method of a plain object, awaited on an asyncio client of it."""
+
+    def __init__(self, function: Callable[Concatenate[Plain, P], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(
+        self, client: Caller[Plain], owner: type | None = None
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        def run(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+            return client.call(lambda plain: self._function(plain, *args, **kwargs))
+
+        return run

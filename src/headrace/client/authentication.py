@@ -1,7 +1,7 @@
-"""SASL over Kafka's protocol: a handshake that names the mechanism, then bytes to and fro.
+"""SASL over Kafka's protocol: a handshake that names the mechanism, then an exchange of tokens.
 
-A broker may give the session a lifetime (KIP-368): then the same is done again on the open
-connection in good time, and no request is lost to a session that ended.
+A broker may limit the session's lifetime (KIP-368). Then the client authenticates again on the
+open connection before the session expires, so that no request fails.
 """
 
 from typing import Protocol, TypeVar
@@ -23,7 +23,7 @@ from headrace.protocol.schemas.sasl_authenticate import (
 from headrace.protocol.schemas.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 RENEWED_AFTER = 0.85
-"""The part of a session's lifetime after which it is renewed; Java's clients wait as long."""
+"""Share of a session's lifetime after which it is renewed, as in Java's clients."""
 
 _ROUNDS_MAX = 8
 
@@ -31,7 +31,7 @@ Response = TypeVar("Response", bound=Message)
 
 
 class Speaker(Protocol):
-    """As much of a connection as an authentication needs."""
+    """The part of a connection that authentication uses."""
 
     address: Address
 
@@ -43,7 +43,7 @@ class Speaker(Protocol):
 
 
 def authenticate(speaker: Speaker, sasl: Sasl) -> float | None:
-    """Prove who we are; the result is after how many seconds that must be done again, if ever."""
+    """Authenticate; return the seconds until authentication must be repeated, if ever."""
     _shake_hands(speaker, sasl.mechanism)
     exchange = sasl.exchange()
     lifetime_ms = 0
@@ -57,24 +57,24 @@ def authenticate(speaker: Speaker, sasl: Sasl) -> float | None:
                 raise error_for(answer.error_code, answer.error_message or "without a reason")
             lifetime_ms = answer.session_lifetime_ms
             token = exchange.send(bytes(answer.auth_bytes))
-        raise SaslAuthenticationFailed(f"no end after {_ROUNDS_MAX} messages")
+        raise SaslAuthenticationFailed(f"not finished after {_ROUNDS_MAX} messages")
     except StopIteration:
         return lifetime_ms / 1000 * RENEWED_AFTER if lifetime_ms > 0 else None
     except SaslAuthenticationFailed as error:
         who = f" of {sasl.username!r}" if sasl.username else ""
         raise SaslAuthenticationFailed(
-            f"{speaker.address} refuses the {sasl.mechanism} login{who}: {error}"
+            f"{speaker.address} rejects the {sasl.mechanism} login{who}: {error}"
         ) from error
 
 
 def _shake_hands(speaker: Speaker, mechanism: str) -> None:
     request = SaslHandshakeRequest(mechanism=mechanism)
     if not speaker.understands(SaslHandshakeRequest):
-        raise IllegalSaslState(f"the listener at {speaker.address} takes no SASL logins")
+        raise IllegalSaslState(f"the listener at {speaker.address} does not accept SASL logins")
     if not speaker.understands(SaslAuthenticateRequest) or not speaker.version_of(request):
         raise UnsupportedVersion(
-            f"the broker at {speaker.address} is older than Kafka 1.0 and knows SASL in a form"
-            " that is not spoken here"
+            f"the broker at {speaker.address} is older than Kafka 1.0 and uses a form of SASL"
+            " that is not supported"
         )
     answer = speaker.exchange(request, SaslHandshakeResponse)
     if answer.error_code == UnsupportedSaslMechanism.code:
@@ -83,6 +83,6 @@ def _shake_hands(speaker: Speaker, mechanism: str) -> None:
             f"{speaker.address} does not offer sasl.mechanism {mechanism}; it offers: {offered}"
         )
     if answer.error_code == IllegalSaslState.code:
-        raise IllegalSaslState(f"the listener at {speaker.address} takes no SASL logins")
+        raise IllegalSaslState(f"the listener at {speaker.address} does not accept SASL logins")
     if answer.error_code:
-        raise error_for(answer.error_code, f"{speaker.address} refuses the SASL handshake")
+        raise error_for(answer.error_code, f"{speaker.address} rejects the SASL handshake")

@@ -1,8 +1,8 @@
-"""Many records into one topic, quickly and in order: confluent-kafka's producer wrapped once.
+"""Bulk producing into one topic, fast and in order, on confluent-kafka's producer.
 
-Records are handed over in lists; no Python code runs per record but what builds it. The number
-of bytes that wait in librdkafka is bounded here, before the hand-over: librdkafka refuses single
-records when its queue is full while it takes later ones, and so a retry would break the order.
+Records are passed in lists, without Python code per record except its construction. The bytes
+queued in librdkafka are bounded here, before the call. A full librdkafka queue rejects single
+records but may accept later ones, so a retry would break the order.
 """
 
 import time
@@ -24,9 +24,9 @@ _FLUSH_SLICE_S = 0.2
 _DEFAULTS: dict[str, Any] = {
     "acks": "all",
     "linger.ms": 5,
-    "partitioner": "murmur2_random",  # Java's choice: the same key meets the same partition.
+    "partitioner": "murmur2_random",  # Java's partitioner: the same key maps to the same partition.
     "batch.num.messages": 100_000,
-    "message.max.bytes": 1_000_000_000,  # The topic's own limit decides, not the client's.
+    "message.max.bytes": 1_000_000_000,  # The topic's limit applies, not the client's.
     "batch.size": 1_000_000,
     "queue.buffering.max.messages": QUEUE_MESSAGES_MAX,
     "queue.buffering.max.kbytes": 2_097_151,
@@ -35,7 +35,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class RecordProducer:
-    """Sends lists of records to a topic and counts what was not delivered."""
+    """Sends lists of records to a topic and counts failed deliveries."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RecordProducer:
             raise translated(error, bootstrap) from error
 
     def require_topic(self, timeout_s: float = 10.0, creation_s: float = 3.0) -> None:
-        """Make sure that the topic is there, or is made by the broker as it is first named."""
+        """Require that the topic exists, or that the broker creates it on the first request."""
         deadline = time.monotonic() + creation_s
         while self._topic_is_missing(timeout_s):
             if time.monotonic() > deadline:
@@ -67,7 +67,7 @@ class RecordProducer:
             time.sleep(0.1)
 
     def send_values(self, values: Sequence[bytes | None], partition: int = -1) -> None:
-        """Send bare values: the quickest way."""
+        """Send bare values: the fastest way."""
         self._send_batch([{"value": value} for value in values], _size_of(values), partition)
 
     def send_pairs(
@@ -77,13 +77,13 @@ class RecordProducer:
         headers: Sequence[tuple[str, bytes | None]] = (),
         timestamp_ms: int = 0,
     ) -> None:
-        """Send keys with values; all have the same headers and time, where any are given."""
+        """Send keys with values; headers and timestamp, if given, apply to all records."""
         size = _size_of([key for key, _ in pairs]) + _size_of([value for _, value in pairs])
         if not headers and not timestamp_ms:
             messages = [{"key": key, "value": value} for key, value in pairs]
             self._send_batch(messages, size, partition)
             return
-        # librdkafka's batches carry no headers and no times, so these go one by one.
+        # librdkafka's batch call has no headers and timestamps, so these records go one by one.
         self._make_room(len(pairs), size)
         shared = list(headers)
         for key, value in pairs:
@@ -91,7 +91,7 @@ class RecordProducer:
         self._sent(len(pairs))
 
     def send(self, records: Sequence[OutgoingRecord]) -> None:
-        """Send records that differ in everything."""
+        """Send records with individual fields."""
         size = _size_of([r.value for r in records]) + _size_of([r.key for r in records])
         self._make_room(len(records), size)
         for value, key, headers, timestamp_ms, partition in records:
@@ -99,33 +99,33 @@ class RecordProducer:
         self._sent(len(records))
 
     def poll(self) -> None:
-        """Let delivery failures be noticed while nothing is sent."""
+        """Serve delivery reports while nothing is sent."""
         self._producer.poll(0)
 
     @property
     def waiting(self) -> int:
-        """How many records are handed over and not yet acknowledged."""
+        """Number of records sent and not yet acknowledged."""
         return len(self._producer)
 
     @property
     def failed(self) -> int:
-        """How many records were not delivered."""
+        """Number of records that were not delivered."""
         return sum(self.failures.values())
 
     @property
     def delivered(self) -> int:
-        """How many records were acknowledged."""
+        """Number of acknowledged records."""
         return self.sent - self.failed - self.waiting
 
     @property
     def outage(self) -> str | None:
-        """Why no broker takes records now; nothing once one has taken some again."""
+        """Reason why no broker accepts records now; None once one accepts records again."""
         if self._outage is not None and self.delivered > self._delivered_before:
             self._outage = None
         return self._outage
 
     def partitions(self, timeout_s: float = 10.0) -> list[int]:
-        """The partitions that the topic has."""
+        """Return the partitions of the topic."""
         try:
             found = self._producer.list_topics(self.topic, timeout=timeout_s)
         except KafkaException as error:
@@ -133,7 +133,7 @@ class RecordProducer:
         return sorted(found.topics[self.topic].partitions)
 
     def flush(self, timeout_s: float) -> int:
-        """Wait until everything is acknowledged or failed; the result is what still waits."""
+        """Wait until all records are acknowledged or failed; return the number still pending."""
         deadline = time.monotonic() + timeout_s
         while True:
             left_s = deadline - time.monotonic()
@@ -167,9 +167,9 @@ class RecordProducer:
         headers: Any,
     ) -> None:
         try:
-            # By position, as names cost a third more here: topic, value, key, partition,
-            # callback, on_delivery (which counts only where no callback is given at all, not even
-            # None), timestamp, headers.
+            # Positional arguments, as keywords cost a third more: topic, value, key, partition,
+            # callback, on_delivery (used only if callback is absent, so not even None), timestamp,
+            # headers.
             self._producer.produce(
                 self.topic, value, key, partition, self._on_failure, None, timestamp_ms, headers
             )
@@ -181,7 +181,7 @@ class RecordProducer:
         self._producer.poll(0)
 
     def _make_room(self, count: int, size_bytes: int) -> None:
-        """Wait until these records fit into the bound, judged by their own mean size."""
+        """Wait until these records fit into the bound, estimated by their mean size."""
         mean_bytes = size_bytes // max(1, count) + 1
         allowed = max(1, min(IN_FLIGHT_BYTES_MAX // mean_bytes, QUEUE_MESSAGES_MAX) - count)
         while len(self._producer) > allowed:
@@ -193,7 +193,7 @@ class RecordProducer:
             self.failures[self._failure_text(error, message.partition())] += 1
 
     def _on_trouble(self, error: KafkaError) -> None:
-        """librdkafka tries again by itself; who waits may still want to know why."""
+        """Keep the reason of an outage; librdkafka itself retries."""
         if error.code() in PASSING and self._outage is None:
             self._outage = error.str()
             self._delivered_before = self.delivered
@@ -216,7 +216,7 @@ class RecordProducer:
 
 
 def _nothing() -> None:
-    """What is done while waiting when nobody asked for anything."""
+    """Default callback while waiting: does nothing."""
 
 
 def _size_of(parts: Sequence[bytes | None]) -> int:

@@ -1,11 +1,13 @@
-"""A cluster as a client sees it: connections by node, who leads what, and patience with it.
+"""A cluster as seen by a client: connections by node, partition leaders, and retries.
 
-Every refusal that Kafka calls retriable is tried again until the time is up, with metadata asked
-anew; an unanswered request is repeated only where doing it twice does no harm.
+Errors that Kafka calls retriable are retried with fresh metadata until the timeout. An unanswered
+request is repeated only if it is safe to execute it twice.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,15 +35,15 @@ from headrace.protocol.schemas.metadata import (
 BACKOFF_S = 0.1
 BACKOFF_MAX_S = 1.0
 HANG_UPS_MAX = 4
-"""How often a broker may hang up on the first request before that is taken for its answer."""
+"""Closed first connections after which the broker counts as rejecting the connection."""
 
 ANY_NODE = -1
 _MAY_APPEAR = (0, UnknownTopicOrPartition.code, LeaderNotAvailable.code)
-"""What is said of a topic that is there, or may be soon."""
+"""Error codes for a topic that exists, or is being created."""
 
 
 class NoSuchTopic(UnknownTopicOrPartition):
-    """Metadata knows no such topic: a typing error rather than news that has not spread yet."""
+    """The topic is missing in the metadata: probably misspelt."""
 
     retriable = False
 
@@ -51,7 +53,7 @@ class NoSuchTopic(UnknownTopicOrPartition):
 
 
 T = TypeVar("T")
-Wish = TypeVar("Wish")
+Wanted = TypeVar("Wanted")
 
 
 class Cluster:
@@ -66,13 +68,17 @@ class Cluster:
         self._connections: dict[int, Connection] = {}
         self._addresses: dict[int, Address] = {}
 
+    @property
+    def timeout_ms(self) -> int:
+        return int(self.timeout_s * 1000)
+
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
     def connection(self, node_id: int = ANY_NODE) -> Connection:
-        """An open connection to a node, or to whichever answered first."""
+        """Return an open connection to a node, or to the first node that answers."""
         found = self._connections.get(node_id)
         if found is None:
             found = self._connections[node_id] = self._open(node_id)
@@ -85,7 +91,7 @@ class Cluster:
         node_id: int = ANY_NODE,
         timeout_s: float | None = None,
     ) -> Response:
-        """Send a request to a node and wait for its answer; some may take longer than others."""
+        """Send a request to a node and wait for its answer, for at most `timeout_s`."""
         try:
             return self.connection(node_id).call(request, response, timeout_s or self.timeout_s)
         except ConnectionLost:
@@ -93,7 +99,7 @@ class Cluster:
             raise
 
     def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
-        """Brokers and the named topics, or all of them; never creates a topic by asking."""
+        """Read brokers and the named topics, or all topics; never creates a topic."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         answer = self.retry(lambda: self.ask(request, MetadataResponse))
@@ -103,35 +109,34 @@ class Cluster:
         return answer
 
     def name_topic(self, name: str) -> None:
-        """Ask for a topic as producers do: brokers that create topics so create it."""
+        """Request metadata of a topic as producers do: brokers with auto-creation create it."""
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
         )
         answer = self.retry(lambda: self.ask(request, MetadataResponse))
         code = answer.topics[0].error_code
         if code not in _MAY_APPEAR:
-            raise error_for(code, f"topic {name!r}: {error_name(code)}")
+            check_code(code, subject=f"topic {name!r}")
 
     def topic(self, name: str) -> MetadataResponseTopic:
-        """One topic that must be there."""
+        """Return the metadata of an existing topic."""
         found = self.metadata([name]).topics[0]
         if found.error_code == UnknownTopicOrPartition.code:
             present = self.topic_names()
             if name not in present:
                 raise NoSuchTopic(name, present)
-            found = self.metadata([name]).topics[0]  # It came to be in between.
-        if found.error_code:
-            raise error_for(found.error_code, f"topic {name!r}: {error_name(found.error_code)}")
+            found = self.metadata([name]).topics[0]  # The topic was created in the meantime.
+        check_code(found.error_code, subject=f"topic {name!r}")
         return found
 
     def topic_names(self) -> list[str]:
-        """All topics that we may see."""
+        """Return the names of all visible topics."""
         return sorted(topic.name for topic in self.metadata().topics if topic.name)
 
     def explain_missing(self, outcome: Outcome) -> Outcome:
-        """An outcome that says which topics there are, where its own is not among them.
+        """Add near names to the outcome of a missing topic.
 
-        Brokers say no more than that they do not host it.
+        Brokers report only that they do not host it.
         """
         if outcome.error != ERROR_NAMES[UnknownTopicOrPartition.code]:
             return outcome
@@ -139,47 +144,73 @@ class Cluster:
         return msgspec.structs.replace(outcome, message=f"does not exist{near}")
 
     def node_ids(self) -> list[int]:
-        """All brokers that are up."""
+        """Return the ids of all running brokers."""
         return sorted(broker.node_id for broker in self.metadata([]).brokers)
 
     def retry(self, attempt: Callable[[], T], *, is_repeatable: bool = True) -> T:
-        """Try until it works, or until the time is up: then the last error is raised."""
-        deadline = time.monotonic() + self.timeout_s
-        backoff_s = BACKOFF_S
-        hang_ups_left = HANG_UPS_MAX
-        while True:
-            try:
-                return attempt()
-            except (KafkaError, ConnectionLost) as error:
-                passing = is_repeatable if isinstance(error, ConnectionLost) else error.retriable
-                hang_ups_left -= isinstance(error, HungUp)
-                if not passing or not hang_ups_left or time.monotonic() + backoff_s > deadline:
-                    raise
-            time.sleep(backoff_s)
-            backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+        """Retry until the call succeeds or the time is up; then raise the last error."""
+        hang_ups = count(1)
+
+        def is_passing(error: KafkaError | BrokerUnreachable) -> bool:
+            if isinstance(error, KafkaError):
+                return error.retriable
+            if isinstance(error, HungUp) and next(hang_ups) == HANG_UPS_MAX:
+                return False
+            return is_repeatable and isinstance(error, ConnectionLost)
+
+        return retried(attempt, is_passing, self.timeout_s)
+
+    def query(
+        self,
+        request: Message,
+        response: type[Response],
+        node: int | Callable[[], int] = ANY_NODE,
+        subject: str = "",
+    ) -> Response:
+        """Send a request that may be repeated, until an answer has no error.
+
+        A function is called for each attempt, because controllers and coordinators move.
+        """
+
+        def attempt() -> Response:
+            answer = self.ask(request, response, node if isinstance(node, int) else node())
+            code = getattr(answer, "error_code", 0)
+            check_code(code, getattr(answer, "error_message", None), subject)
+            return answer
+
+        return self.retry(attempt)
 
     def ask_controller(self, request: Message, response: type[Response]) -> Response:
-        """Send a request where changes are decided.
+        """Send a request to the controller, through any node if the named one just died."""
+        node_id = self.controller_id()
+        try:
+            self.connection(node_id)
+        except BrokerUnreachable:
+            node_id = ANY_NODE
+        return self.ask(request, response, node_id)
 
-        With KRaft any broker forwards it; a cluster with ZooKeeper names a broker that decides.
+    def controller_id(self) -> int:
+        """Return the node for requests to the controller.
+
+        With KRaft any broker forwards them; a ZooKeeper cluster names the controller.
         """
         node_id = self.metadata([]).controller_id
-        return self.ask(request, response, node_id if node_id in self._addresses else ANY_NODE)
+        return node_id if node_id in self._addresses else ANY_NODE
 
     def ask_leaders(
         self,
         topic: str,
-        wishes: Mapping[int, Wish],
-        ask: Callable[[int, Mapping[int, Wish]], Mapping[int, T | KafkaError]],
+        wanted: Mapping[int, Wanted],
+        ask: Callable[[int, Mapping[int, Wanted]], Mapping[int, T | KafkaError]],
     ) -> dict[int, T]:
-        """Put wishes for partitions to their leaders; `ask` does it for one leader's share.
+        """Send requests for partitions to their leaders; `ask` sends one leader's share.
 
-        Partitions whose leader has moved are asked again; those that were answered are not.
+        Partitions whose leader has moved are retried; answered ones are not.
         """
         answers: dict[int, T] = {}
 
         def attempt() -> None:
-            pending = {index: wish for index, wish in wishes.items() if index not in answers}
+            pending = {index: one for index, one in wanted.items() if index not in answers}
             refusal: KafkaError | None = None
             for leader, share in self._by_leader(topic, pending).items():
                 for index, outcome in ask(leader, share).items():
@@ -193,17 +224,17 @@ class Cluster:
         self.retry(attempt)
         return dict(sorted(answers.items()))
 
-    def _by_leader(self, topic: str, wishes: Mapping[int, Wish]) -> dict[int, dict[int, Wish]]:
+    def _by_leader(self, topic: str, wanted: Mapping[int, Wanted]) -> dict[int, dict[int, Wanted]]:
         leaders = {part.partition_index: part.leader_id for part in self.topic(topic).partitions}
-        shares: dict[int, dict[int, Wish]] = {}
-        for index, wish in wishes.items():
+        shares: dict[int, dict[int, Wanted]] = {}
+        for index, one in wanted.items():
             if index not in leaders:
                 raise HeadraceError(
                     f"{topic} has no partition {index}; it has 0 to {len(leaders) - 1}"
                 )
             if leaders[index] not in self._addresses:
                 raise LeaderNotAvailable(f"{topic}-{index} has no leader now")
-            shares.setdefault(leaders[index], {})[index] = wish
+            shares.setdefault(leaders[index], {})[index] = one
         return shares
 
     def _open(self, node_id: int) -> Connection:
@@ -214,7 +245,7 @@ class Cluster:
             self.metadata([])
         if node_id not in self._addresses:
             known = ", ".join(map(str, sorted(self._addresses)))
-            raise BrokerUnreachable(f"there is no broker {node_id}; there are: {known}")
+            raise BrokerUnreachable(f"broker {node_id} does not exist; the brokers are: {known}")
         return Connection.open(self._addresses[node_id], self._security, self.timeout_s)
 
     def _forget(self, node_id: int) -> None:
@@ -223,9 +254,27 @@ class Cluster:
             lost.close()
 
 
+def retried(
+    attempt: Callable[[], T],
+    is_passing: Callable[[KafkaError | BrokerUnreachable], bool],
+    timeout_s: float,
+) -> T:
+    """Retry passing errors until the call succeeds or the time is up."""
+    deadline = time.monotonic() + timeout_s
+    backoff_s = BACKOFF_S
+    while True:
+        try:
+            return attempt()
+        except (KafkaError, BrokerUnreachable) as error:
+            if not is_passing(error) or time.monotonic() + backoff_s > deadline:
+                raise
+        time.sleep(backoff_s)
+        backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
 def near_names(name: str, present: Iterable[str]) -> str:
-    """What a misspelt name may have meant, to be appended to what is wrong with it."""
-    from difflib import get_close_matches  # Only ever needed on the way to an error.
+    """Return similar names for a misspelt one, as a suffix of an error message."""
+    from difflib import get_close_matches  # Imported late: needed only for errors.
 
     near = get_close_matches(name, list(present), n=3, cutoff=0.6)
     return f"; near it: {', '.join(near)}" if near else ""
@@ -234,9 +283,9 @@ def near_names(name: str, present: Iterable[str]) -> str:
 def check_reachable(
     bootstrap: str, properties: Mapping[str, Any] | None = None, timeout_s: float = 10.0
 ) -> None:
-    """Fail at once and clearly where librdkafka would retry in silence.
+    """Fail at once with a clear error where librdkafka would retry silently.
 
-    A login that only librdkafka can do is left to it; then the address alone is tried.
+    For a login mechanism that only librdkafka supports, only the address is checked.
     """
     try:
         cluster = Cluster(bootstrap, properties, timeout_s)
@@ -244,12 +293,43 @@ def check_reachable(
         opened, _ = connect_any(parse_addresses(bootstrap), timeout_s)
         opened.close()
         return
-    try:
+    with closing(cluster):
         cluster.metadata([])
-    finally:
-        cluster.close()
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code."""
+    """Return Kafka's name of an error code."""
     return error_for(code).name
+
+
+def outcome_of(name: str, code: int, message: str | None = None) -> Outcome:
+    """Return the outcome of a change from the error code in its answer."""
+    return Outcome(name=name, error=error_or_none(code), message=message)
+
+
+def results(parts: Iterable[Any]) -> dict[int, Any]:
+    """Return the answers about partitions by number, with errors in place of failed ones."""
+    return {
+        part.partition_index: error_for(part.error_code) if part.error_code else part
+        for part in parts
+    }
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return the numbers of partitions by topic, both in order."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(set(partitions)):
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+def error_or_none(code: int) -> str | None:
+    """Return Kafka's name of an error code; None for success."""
+    return error_name(code) if code else None
+
+
+def check_code(code: int, message: str | None = None, subject: str = "") -> None:
+    """Raise the error of a code other than 0; the message defaults to the error's name."""
+    if code:
+        text = message or error_name(code)
+        raise error_for(code, f"{subject}: {text}" if subject else text)

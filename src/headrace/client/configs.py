@@ -1,8 +1,8 @@
-"""Settings of topics and brokers by the wire: what is in force and why, and changes to it."""
+"""Settings of topics and brokers over the wire: values, sources and changes."""
 
 from collections.abc import Sequence
 
-from headrace.client.cluster import ANY_NODE, Cluster, NoSuchTopic, error_name
+from headrace.client.cluster import ANY_NODE, Cluster, NoSuchTopic, check_code, outcome_of
 from headrace.client.descriptions import (
     CONFIG_OPERATIONS,
     CONFIG_SOURCES,
@@ -13,12 +13,7 @@ from headrace.client.descriptions import (
     ConfigSynonym,
     Outcome,
 )
-from headrace.errors import (
-    HeadraceError,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-    error_for,
-)
+from headrace.errors import HeadraceError, UnknownTopicOrPartition, UnsupportedVersion
 from headrace.protocol.schemas.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -37,17 +32,17 @@ from headrace.protocol.schemas.list_config_resources import (
 )
 
 CLUSTER_DEFAULT = ""
-"""The name under which the settings of all brokers stand."""
+"""Resource name of the defaults for all brokers."""
 
 
 class Configs:
-    """The settings that a cluster keeps."""
+    """Settings of a cluster's resources."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def names(self, kind: str) -> list[str]:
-        """What there is of a kind: all topics and brokers, of others those that have settings."""
+        """List resources of a kind: all topics and brokers, other kinds only with settings."""
         match kind:
             case "topic":
                 return self._cluster.topic_names()
@@ -55,19 +50,17 @@ class Configs:
                 return [str(node_id) for node_id in self._cluster.node_ids()]
         request = ListConfigResourcesRequest(resource_types=[RESOURCE_TYPES[kind]])
         if self._cluster.connection().version_of(request) == 0:
-            # Before Kafka 4.1 this call was for client metrics alone.
+            # Before Kafka 4.1 this API listed client metrics only.
             if kind != "client-metrics":
-                raise UnsupportedVersion(f"this broker is too old to list what is a {kind}")
+                raise UnsupportedVersion(f"this broker is too old to list resources of type {kind}")
             request = ListConfigResourcesRequest()
-        answer = self._cluster.ask(request, ListConfigResourcesResponse)
-        if answer.error_code:
-            raise error_for(answer.error_code, error_name(answer.error_code))
+        answer = self._cluster.query(request, ListConfigResourcesResponse)
         return sorted(one.resource_name for one in answer.config_resources)
 
     def describe(
         self, kind: str, name: str, *, include_documentation: bool = False
     ) -> list[ConfigEntry]:
-        """Every setting of one topic or broker, with where its value comes from."""
+        """Return every setting of one topic or broker, with the source of its value."""
         resource = DescribeConfigsResource(
             resource_type=RESOURCE_TYPES[kind], resource_name=name, configuration_keys=None
         )
@@ -82,19 +75,34 @@ class Configs:
             result = self._cluster.ask(request, DescribeConfigsResponse, node_id).results[0]
             if kind == "topic" and result.error_code == UnknownTopicOrPartition.code:
                 raise NoSuchTopic(name, self._cluster.topic_names())
-            if result.error_code:
-                raise error_for(
-                    result.error_code,
-                    f"{kind} {name!r}: {result.error_message or error_name(result.error_code)}",
-                )
+            check_code(result.error_code, result.error_message, f"{kind} {name!r}")
             return sorted(map(_entry, result.configs), key=lambda entry: entry.name)
 
         return self._cluster.retry(attempt)
 
+    def values(self, kind: str, names: Sequence[str], config: str) -> dict[str, str | None]:
+        """Return one setting of many topics or groups by name; missing resources are left out."""
+        resources = [
+            DescribeConfigsResource(
+                resource_type=RESOURCE_TYPES[kind], resource_name=name, configuration_keys=[config]
+            )
+            for name in names
+        ]
+        if not resources:
+            return {}
+        request = DescribeConfigsRequest(resources=resources)
+        answer = self._cluster.query(request, DescribeConfigsResponse)
+        return {
+            result.resource_name: entry.value
+            for result in answer.results
+            for entry in result.configs
+            if not result.error_code and entry.name == config
+        }
+
     def alter(
         self, kind: str, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> Outcome:
-        """Change some settings and leave the others as they are."""
+        """Change some settings and keep the others."""
         resource = AlterConfigsResource(
             resource_type=RESOURCE_TYPES[kind],
             resource_name=name,
@@ -111,20 +119,15 @@ class Configs:
         node_id = self._node_of(kind, name)
         answer = self._cluster.ask(request, IncrementalAlterConfigsResponse, node_id)
         result = answer.responses[0]
-        return self._cluster.explain_missing(
-            Outcome(
-                name=name,
-                error=error_name(result.error_code) if result.error_code else None,
-                message=result.error_message,
-            )
-        )
+        outcome = outcome_of(name, result.error_code, result.error_message)
+        return self._cluster.explain_missing(outcome)
 
     def _node_of(self, kind: str, name: str) -> int:
-        """A broker answers for its own settings only; everything else any broker knows."""
+        """Return the node to query: a broker for its own settings, any broker for the rest."""
         if kind not in ("broker", "broker-logger") or name == CLUSTER_DEFAULT:
             return ANY_NODE
         if not name.isdigit():
-            raise HeadraceError(f"{name!r} is no broker id; give a number, or `default` for all")
+            raise HeadraceError(f"{name!r} is not a broker id; give a number, or `default` for all")
         return int(name)
 
 

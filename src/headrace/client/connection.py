@@ -1,11 +1,11 @@
-"""A blocking connection that speaks Kafka's protocol: one request, one answer, in time.
+"""A blocking connection that speaks Kafka's protocol: one request, one answer, with a timeout.
 
-Made for administration, where requests are few and each is waited for; records go through
-confluent-kafka. On opening, the versions that both sides know are settled by ApiVersions: a
-broker that does not know our version of that very request answers in version 0 and says what it
-knows, and one that is older still just hangs up, so the last try is version 0 on a new connection.
-Where the settings say who we are, the connection is authenticated next, and again before a
-session ends that the broker has given a lifetime (KIP-368).
+Made for administration, where requests are few and sequential; records go through
+confluent-kafka. On opening, ApiVersions negotiates the versions. A broker that does not support
+our version of ApiVersions answers in version 0 with its range. An older broker closes the
+connection, so the last attempt uses version 0 on a new connection. With credentials in the
+settings, the connection is authenticated next, and again before a limited session expires
+(KIP-368).
 """
 
 import socket
@@ -37,26 +37,26 @@ Response = TypeVar("Response", bound=Message)
 
 
 class ConnectionLost(BrokerUnreachable):
-    """The broker did not answer a request: it is unknown whether it acted on it."""
+    """The broker did not answer a request, and may or may not have executed it."""
 
 
 class NoAnswer(ConnectionLost):
-    """The connection stands, and nothing came over it in time."""
+    """The connection is open, but no answer arrived in time."""
 
 
 class HungUp(ConnectionLost):
-    """The very first request was answered by an end of the connection.
+    """The broker closed the connection on the first request.
 
-    Once that may be a broker that stops; again and again it is a listener that wants a login.
+    A broker that stops does this once; a listener that requires a login does it every time.
     """
 
 
 class NotKafka(BrokerUnreachable):
-    """Something answers there, and it is no Kafka broker."""
+    """The address answers, but not as a Kafka broker."""
 
 
 class Connection:
-    """One open connection and what the broker at its other end understands."""
+    """One open connection, with the API versions of the broker."""
 
     def __init__(
         self, address: Address, security: Security, timeout_s: float, opened: socket.socket
@@ -80,7 +80,7 @@ class Connection:
         timeout_s: float,
         opened: socket.socket | None = None,
     ) -> "Connection":
-        """Connect, unless a socket is given, settle the versions, and say who we are."""
+        """Connect unless a socket is given, negotiate versions, and authenticate."""
         try:
             connection = cls(address, security, timeout_s, opened or connect(address, timeout_s))
             try:
@@ -101,7 +101,7 @@ class Connection:
     def call(
         self, request: Message, response: type[Response], timeout_s: float | None = None
     ) -> Response:
-        """Send a request in the newest version that both sides know, and wait for the answer."""
+        """Send a request in the newest common version, and wait for the answer."""
         if self._renewal_at is not None and time.monotonic() >= self._renewal_at:
             self._log_in()
         answer = self.exchange(request, response, timeout_s)
@@ -111,11 +111,11 @@ class Connection:
     def exchange(
         self, request: Message, response: type[Response], timeout_s: float | None = None
     ) -> Response:
-        """Like `call`, but whatever the session's age: for what makes the session itself."""
+        """Like `call`, but without renewing the session: for the authentication itself."""
         return self._exchange(request, response, self.version_of(request), timeout_s)
 
     def version_of(self, request: Message) -> int:
-        """The version in which a request will be sent."""
+        """Return the version in which a request will be sent."""
         ours = request.VERSIONS
         theirs = self._versions.get(request.API_KEY)
         name = ApiKey(request.API_KEY).name
@@ -124,13 +124,13 @@ class Connection:
         version = min(ours[-1], theirs[1])
         if version < max(ours[0], theirs[0]):
             raise UnsupportedVersion(
-                f"the broker at {self.address} knows {name} {theirs[0]} to {theirs[1]},"
+                f"the broker at {self.address} supports {name} {theirs[0]} to {theirs[1]},"
                 f" this client {ours[0]} to {ours[-1]}"
             )
         return version
 
     def understands(self, request: type[Message]) -> bool:
-        """Whether there is a version of this request that both sides know."""
+        """Return whether the broker supports a version of this request."""
         theirs = self._versions.get(request.API_KEY)
         return theirs is not None and (
             min(request.VERSIONS[-1], theirs[1]) >= max(request.VERSIONS[0], theirs[0])
@@ -187,7 +187,7 @@ class Connection:
         correlation_id, position = read_response_header(data, request.API_KEY, version)
         if correlation_id != self._correlation_id:
             self.close()
-            raise ConnectionLost(f"{self.address} answered another request than was sent")
+            raise ConnectionLost(f"{self.address} answered a different request")
         return decode(response, _answered_in(request, version, data, position), data, position)
 
     def _loss(self, request: Message) -> type[ConnectionLost]:
@@ -216,20 +216,20 @@ class Connection:
 
 
 def spoken(head: bytes) -> str:
-    """What the first bytes of an answer look like, where they cannot be the size of one."""
+    """Name the protocol of an answer whose first bytes cannot be a size."""
     if head == b"HTTP":
         return "it speaks HTTP"
     if head == b"SSH-":
         return "it speaks SSH"
     if head[0] in (0x15, 0x16) and head[1] == 0x03:
-        return "it speaks TLS, and security.protocol does not"
-    return f"its answer begins with {head!r}"
+        return "it speaks TLS, but security.protocol is set to plaintext"
+    return f"its answer starts with {head!r}"
 
 
 def _answered_in(request: Message, version: int, data: bytes, position: int) -> int:
-    """The version of an answer: the asked one, but 0 when ApiVersions was asked in an unknown one.
+    """Return the version of an answer: 0 if ApiVersions was sent in an unsupported version.
 
-    The error code stands first in every version, so it can be looked at before anything is known.
+    The error code is the first field of every version, so it is readable in any version.
     """
     if request.API_KEY != ApiKey.API_VERSIONS:
         return version

@@ -1,15 +1,15 @@
-"""Records out of any topics of any Kafka: confluent-kafka's consumer, and what it lacks.
+"""A consumer on confluent-kafka's, with lists of records and commits of processed records only.
 
-`poll` hands out what is there in lists, as Java's does, so that Python code runs per list and not
-per record. A record counts as processed when the next is asked for: only then may its offset be
-committed, by the timer of `enable.auto.commit` too. librdkafka alone would count a record as
-processed when it is handed out, and lose the rest of a list when the process dies.
+`poll` returns the fetched records as a list, like Java's, so that Python code runs per list and not
+per record. A record counts as processed when the next one is requested. Only then may its offset be
+committed, also by the timer of `enable.auto.commit`. librdkafka alone counts a record as processed
+when it is returned, and loses the rest of a list when the process dies.
 """
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
+from functools import partial
 from typing import Any, Self
 from uuid import uuid4
 
@@ -26,19 +26,19 @@ from confluent_kafka import (
 from headrace.client.librdkafka import PASSING, TimedOut, created, exception_for, raised
 from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import InvalidPartition
-from headrace.client.progress import Place, Progress, place_of
+from headrace.client.progress import Place, ReadProgress, place_of
 from headrace.client.properties import InvalidProperty, Properties, split
-from headrace.client.rebalancing import RebalanceListener, Rebalancing, is_cooperative
+from headrace.client.rebalancing import Rebalancing, is_cooperative
 from headrace.client.serializers import AnyDeserializer, deserialization
 from headrace.errors import HeadraceError
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _ITERATION_S = 1.0
 _RETRY_S = 0.02
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace",
-    "fetch.queue.backoff.ms": 5,  # The default of a second makes a fast consumer wait for nothing.
+    "fetch.queue.backoff.ms": 5,  # The default of a second delays a fast consumer.
 }
 _COMMIT_REFUSED = frozenset(
     {
@@ -52,24 +52,47 @@ _COMMIT_REFUSED = frozenset(
         KafkaError._FENCED,
     }
 )
-# What poll says nothing of: ends of partitions, and topics that may still come.
+# Events without a report: ends of partitions, and topics that may still be created.
 _QUIET = frozenset({KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART})
 
 
 class CommitFailed(HeadraceError):
-    """The group has given this member's partitions to others; they read on from the last commit."""
+    """The partitions were reassigned to other members, which continue after the last commit."""
 
 
 class DeserializationFailed(HeadraceError):
-    """A record cannot be read; `seek` past it to go on. `message` is the record."""
+    """A record cannot be decoded; `seek` past it to continue. `message` is the record."""
 
     def __init__(self, text: str, message: Message) -> None:
         super().__init__(text)
         self.message = message
 
 
+class RebalanceListener:
+    """Base class of listeners; each method may use the consumer that it receives."""
+
+    def on_partitions_revoked(
+        self, consumer: "Consumer", partitions: Sequence[TopicPartition]
+    ) -> None:
+        """Called before partitions move to another member: the last chance to commit."""
+
+    def on_partitions_assigned(
+        self, consumer: "Consumer", partitions: Sequence[TopicPartition]
+    ) -> None:
+        """Called after partitions are assigned: the place to `seek` to other offsets."""
+
+    def on_partitions_lost(
+        self, consumer: "Consumer", partitions: Sequence[TopicPartition]
+    ) -> None:
+        """Called after partitions were lost to another member, which may already process them.
+
+        Commits are no longer possible, and caches for the partitions must be dropped.
+        """
+        self.on_partitions_revoked(consumer, partitions)
+
+
 class Consumer:
-    """Reads records, as a member of a group or alone; close it, or use it in a `with`."""
+    """Reads records, as a member of a group or alone; close it, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -81,10 +104,10 @@ class Consumer:
         given, self._own = split(properties)
         self._has_group = "group.id" in given
         if self._has_group and (not str(given["group.id"]).strip() or "\0" in given["group.id"]):
-            # librdkafka would take it for none, and confluent-kafka ends the process then.
-            raise InvalidProperty("group.id must be a name of more than blanks")
+            # librdkafka ignores such a name, and confluent-kafka then ends the process.
+            raise InvalidProperty("group.id must not be blank")
         settings = {**_DEFAULTS, **given, "enable.auto.offset.store": False}
-        if not self._has_group:  # librdkafka wants a name, even if no broker ever hears it.
+        if not self._has_group:  # librdkafka requires a name, although it is never sent.
             settings |= {"group.id": f"headrace-{uuid4()}", "enable.auto.commit": False}
         settings.setdefault("logger", FoldedLog())
         self._consumer = created(confluent_kafka.Consumer, settings)
@@ -94,19 +117,24 @@ class Consumer:
         self._decode = deserialization(key_deserializer, value_deserializer)
         self._rebalancing: Rebalancing | None = None
         self._assigned: dict[Place, int] = {}
-        self._progress = Progress()
+        self._progress = ReadProgress()
         self._raw: list[Message] = []
-        self._missing: set[str] = set()  # Topics that somebody was warned of.
+        self._missing: set[str] = set()  # Topics with a logged warning.
         self._is_closed = False
 
     def subscribe(
         self, topics: Sequence[str] | str, listener: RebalanceListener | None = None
     ) -> None:
-        """Share topics with the group's other members; a name that begins with ^ is a regex."""
+        """Subscribe to topics as a member of the group; a name that begins with ^ is a regex."""
         if not self._has_group:
             raise InvalidProperty("a subscription needs group.id; without a group use assign")
+        called = listener or RebalanceListener()
         self._rebalancing = Rebalancing(
-            self, listener or RebalanceListener(), self._forget, cooperative=self._is_cooperative
+            assigned=partial(called.on_partitions_assigned, self),
+            revoked=partial(called.on_partitions_revoked, self),
+            lost=partial(called.on_partitions_lost, self),
+            forget=self._forget,
+            cooperative=self._is_cooperative,
         )
         self._assigned = {}
         names = [topics] if isinstance(topics, str) else list(topics)
@@ -120,7 +148,7 @@ class Consumer:
         )
 
     def assign(self, partitions: Sequence[TopicPartition] | str) -> None:
-        """Read these partitions, each from its offset if it has one; a topic's name means all."""
+        """Read partitions from their offsets, if set; a topic name means all of them."""
         if isinstance(partitions, str):
             partitions = self.partitions_of(partitions)
         self._forget(self.assignment())
@@ -129,28 +157,28 @@ class Consumer:
         self._consumer.assign(list(partitions))
 
     def unsubscribe(self) -> None:
-        """Read nothing any more, and leave the group."""
+        """Stop reading, and leave the group."""
         self._assigned = {}
         self._consumer.unsubscribe()
         self._forget(self.assignment())
         self._consumer.unassign()
 
     def poll(self, timeout_s: float = 1.0) -> list[Message]:
-        """The next records as soon as there are any, or none when the time is up.
+        """Return up to `max.poll.records` records as soon as possible, or none after the timeout.
 
-        Up to `max.poll.records`. Asking again says that those of the last time are processed.
+        The next call marks the returned records as processed.
         """
         self.fetch(timeout_s)
         return self._progress.hand_out()
 
     def __iter__(self) -> Iterator[Message]:
-        """Records without end, one by one; each is processed when the next is asked for."""
+        """Yield records without end; requesting the next one marks a record as processed."""
         while True:
             self.fetch(_ITERATION_S)
             yield from self._progress.hand_out_singly()
 
     def fetch(self, timeout_s: float) -> bool:
-        """Let records lie ready; whether there are any. `poll` is this, and `hand_out`."""
+        """Fetch records unless some are pending; return whether there are any."""
         if self._progress.settle():
             self._store()
         if not self._progress.has_unread:
@@ -162,19 +190,19 @@ class Consumer:
         return self._progress.has_unread
 
     def hand_out(self) -> list[Message]:
-        """The records that lie ready."""
+        """Return the pending records."""
         return self._progress.hand_out()
 
     def hand_out_within(self, bytes_max: int, size_of: Callable[[Message], int]) -> list[Message]:
-        """As many of the records that lie ready as fit, at least one if there is any."""
+        """Return pending records up to a size, and at least one if there are any."""
         return self._progress.hand_out_within(bytes_max, size_of)
 
     def hand_out_singly(self) -> Iterator[Message]:
-        """The records that lie ready, each processed when the next is asked for."""
+        """Yield the pending records; requesting the next one marks a record as processed."""
         return self._progress.hand_out_singly()
 
     def commit(self, offsets: Sequence[TopicPartition] | None = None) -> None:
-        """Commit what was handed out, or these offsets, and wait until the group has them."""
+        """Commit the returned records, or the given offsets, and wait for the result."""
         wanted = self.uncommitted() if offsets is None else list(offsets)
         if not wanted:
             return
@@ -188,7 +216,7 @@ class Consumer:
             self.note_commit()
 
     def commit_async(self, offsets: Sequence[TopicPartition] | None = None) -> None:
-        """Commit without waiting; the property `on_commit` is a function that hears how it went."""
+        """Commit without waiting; the callback in the property `on_commit` receives the result."""
         wanted = self.uncommitted() if offsets is None else list(offsets)
         if wanted:
             self._consumer.commit(offsets=wanted, asynchronous=True)
@@ -196,15 +224,15 @@ class Consumer:
                 self.note_commit()
 
     def uncommitted(self) -> list[TopicPartition]:
-        """The offsets to commit for what was handed out since the last commit."""
+        """Return the offsets to commit for records returned since the last commit."""
         return _partitions(self._progress.to_commit())
 
     def note_commit(self) -> None:
-        """What was handed out so far is committed, by `commit` or by a transaction."""
+        """Mark the returned records as committed, by `commit` or by a transaction."""
         self._progress.note_commit()
 
     def seek(self, partition: TopicPartition, offset: int | None = None) -> None:
-        """Go on at an offset, of the partition itself or beside it, with the next poll."""
+        """Continue at the offset, or the offset of the partition, with the next poll."""
         wanted = partition.offset if offset is None else offset
         place = (partition.topic, partition.partition)
         starts = self._rebalancing.starts if self._rebalancing is not None else None
@@ -215,24 +243,24 @@ class Consumer:
         self._seek(TopicPartition(*place, wanted))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Read what there is once more, in these partitions or in all that are assigned."""
+        """Continue at the beginning of the given partitions, or of all assigned ones."""
         for partition in self.assignment() if partitions is None else partitions:
             self.seek(partition, OFFSET_BEGINNING)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Skip to what is written from now on."""
+        """Skip all existing records."""
         for partition in self.assignment() if partitions is None else partitions:
             self.seek(partition, OFFSET_END)
 
     def seek_to_time(
         self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None
     ) -> None:
-        """Go to the first record of this time or later, or to the end where there is none."""
+        """Continue at the first record of a time or later, or at the end."""
         for found in self.offsets_for_time(timestamp_ms, partitions):
             self.seek(found)
 
     def rewind(self) -> None:
-        """Go back to what is committed, as after a failure: the rest is handed out again."""
+        """Continue after the last commit, as after a failure: later records are returned again."""
         handed = self._progress.first_offsets()
         for partition in self.committed(self.assignment()):
             place = (partition.topic, partition.partition)
@@ -244,11 +272,11 @@ class Consumer:
                 self.seek(partition, OFFSET_BEGINNING)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset that is handed out next, once something was."""
+        """Return the offset after the last returned record, if any."""
         return self._progress.position((partition.topic, partition.partition))
 
     def committed(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """The group's committed offsets; a negative one means that there is none."""
+        """Return the group's committed offsets; a negative offset means no commit."""
         if not partitions:
             return []
         try:
@@ -257,30 +285,32 @@ class Consumer:
             raise raised(error) from None
 
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that this consumer reads now."""
+        """Return the partitions that are assigned to this consumer."""
         return self._consumer.assignment()
 
     def pause(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        """Hand out nothing of these partitions, or of all, until they are resumed."""
+        """Return no records of these partitions, or of all, until they are resumed."""
         self._consumer.pause(self.assignment() if partitions is None else list(partitions))
 
     def resume(self, partitions: Sequence[TopicPartition] | None = None) -> None:
         self._consumer.resume(self.assignment() if partitions is None else list(partitions))
 
     def bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        """A partition's first offset, and the one after the last that may be read."""
+        """Return the first offset of a partition, and the offset after the last readable record."""
         try:
             found = self._consumer.get_watermark_offsets(partition, timeout=self._own.api_timeout_s)
         except KafkaException as error:
             raise raised(error) from None
         if found is None:
-            raise TimedOut(f"{partition.topic}-{partition.partition} did not tell its offsets")
+            raise TimedOut(
+                f"{partition.topic}-{partition.partition} did not report its offsets in time"
+            )
         return found[0], found[1]
 
     def offsets_for_time(
         self, timestamp_ms: int, partitions: Iterable[TopicPartition] | None = None
     ) -> list[TopicPartition]:
-        """The first offset of this time or later in each partition, or its end."""
+        """Return the first offset of a time or later in each partition, or its end."""
         asked = self.assignment() if partitions is None else partitions
         wanted = [TopicPartition(part.topic, part.partition, timestamp_ms) for part in asked]
         try:
@@ -289,7 +319,7 @@ class Consumer:
             raise raised(error) from None
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """All partitions of a topic."""
+        """Return all partitions of a topic."""
         try:
             listed = self._consumer.list_topics(topic, timeout=self._own.api_timeout_s)
         except KafkaException as error:
@@ -300,11 +330,11 @@ class Consumer:
         return [TopicPartition(topic, index) for index in sorted(found.partitions)]
 
     def group_metadata(self) -> object:
-        """Who this member is, for the coordinator of a transaction."""
+        """Return the identity of this member for a transaction."""
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
-        """Leave the group; with `enable.auto.commit` what was handed out is committed."""
+        """Leave the group; with `enable.auto.commit`, commit the returned records."""
         if not self._is_closed:
             self._progress.settle()
             self._leave()
@@ -312,19 +342,14 @@ class Consumer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:
             self.close_after_error()
 
     def close_after_error(self) -> None:
-        """Leave the group; what was being worked on is not committed and will be read again."""
+        """Leave the group without committing the records in progress, which are read again."""
         if not self._is_closed:
             self._progress.settle_after_error()
             self._leave()
@@ -335,20 +360,20 @@ class Consumer:
         self._consumer.close()
 
     def _receive(self, timeout_s: float) -> None:
-        """Wait for records; news that pass, such as of a topic that is missing, end no wait."""
+        """Wait for records; passing errors, such as a missing topic, do not end the wait."""
         deadline = time.monotonic() + timeout_s
         left_s = timeout_s
-        while self._heard(left_s) and not self._raw:
+        while self._polled(left_s) and not self._raw:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 return
 
-    def _heard(self, timeout_s: float) -> bool:
-        """Wait for one message and take what is there besides; whether there was any.
+    def _polled(self, timeout_s: float) -> bool:
+        """Wait for one message and take further fetched ones; return whether there were any.
 
-        librdkafka's own bulk call would wait the whole time for a full list, and so add to the
-        age of the first record. What is received lies where `_forget` finds it, as a rebalance
-        between the two calls may take its partition away.
+        librdkafka's bulk call waits the whole time for a full list, which delays the first record.
+        Received messages are kept where `_forget` drops them, because a rebalance between the two
+        calls may revoke their partition.
         """
         first = None if self._raw else self._consumer.poll(timeout_s)
         if first is None:
@@ -360,21 +385,22 @@ class Consumer:
             failed = [one for one in self._raw if one.error() is not None]
             self._raw = [message for message in self._raw if message.error() is None]
             for message in failed:
-                self._look_at(message)
+                self._report(message)
         return True
 
-    def _look_at(self, message: Message) -> None:
-        """Raise an error, unless it passes; a topic that is missing may still come."""
+    def _report(self, message: Message) -> None:
+        """Raise the error of a message, or log a passing one."""
         error, topic = message.error(), message.topic()
         assert error is not None
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART and topic not in self._missing:
             self._missing.add(topic or "")
-            logger.warning("topic %s does not exist; reading begins when it is made", topic)
+            # Programs without our formatter show the message alone, so it names the topic.
+            _log.warning("topic does not exist yet: %s", topic, extra={"topic": topic})
         if not _passes(error):
             raise exception_for(error)
 
     def _decoded(self, batch: list[Message], decode: Callable[[Message], None]) -> list[Message]:
-        """The records up to one that cannot be read, which is told when it is the first."""
+        """Decode records up to an invalid one; raise its error if it is the first."""
         for index, message in enumerate(batch):
             try:
                 decode(message)
@@ -387,7 +413,7 @@ class Consumer:
         return batch
 
     def _store(self) -> None:
-        """Tell librdkafka's timer what it may commit."""
+        """Pass the offsets of processed records to librdkafka's commit timer."""
         if not self._auto_commits or not self._progress.uncommitted:
             return
         try:
@@ -395,11 +421,11 @@ class Consumer:
         except KafkaException as error:
             if error.args[0].code() != KafkaError._STATE:
                 raise raised(error) from None
-            # The partitions have gone to another member, and their offsets with them.
+            # The partitions were reassigned, so their offsets are not ours to commit.
         self._progress.uncommitted.clear()
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions have come or gone: nothing that was known of them holds any more."""
+        """Drop the state of assigned or revoked partitions."""
         self._drop({(part.topic, part.partition) for part in partitions})
 
     def _note_topics(self, names: Collection[str]) -> None:
@@ -411,7 +437,7 @@ class Consumer:
         self._raw = [one for one in self._raw if one.error() or place_of(one) not in places]
 
     def _seek(self, target: TopicPartition) -> None:
-        """librdkafka refuses a seek while it still finds out where to start a partition."""
+        """Seek; librdkafka rejects a seek while it looks up the start of a partition."""
         deadline = time.monotonic() + self._own.api_timeout_s
         while True:
             try:
@@ -420,11 +446,11 @@ class Consumer:
                 if error.args[0].code() != KafkaError._STATE or time.monotonic() > deadline:
                     raise raised(error) from None
             if self._assigned:
-                return self._assign_anew(target)
+                return self._assign_again(target)
             time.sleep(_RETRY_S)
 
-    def _assign_anew(self, target: TopicPartition) -> None:
-        """Start partitions that we assigned ourselves once more, one of them elsewhere."""
+    def _assign_again(self, target: TopicPartition) -> None:
+        """Repeat the assignment with another offset for one partition."""
         for known in self._consumer.position(_partitions(self._assigned)):
             if known.offset >= 0:
                 self._assigned[known.topic, known.partition] = known.offset
@@ -435,18 +461,18 @@ class Consumer:
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether reading goes on by itself, if need be after a warning."""
+    """Return whether reading continues in spite of an error, which may be logged."""
     if error.code() in _QUIET:
         return True
     if error.code() == KafkaError._MAX_POLL_EXCEEDED:
-        logger.warning("%s; the group has taken the partitions away", error.str())
+        _log.warning("partitions revoked: %s", error.str(), extra={"error": error.name()})
         return True
     return not error.fatal() and (error.retriable() or error.code() in PASSING)
 
 
 def _commit_failure(error: KafkaError) -> HeadraceError:
     if error.code() in _COMMIT_REFUSED:
-        return CommitFailed(f"the group has moved on without this member: {error.str()}")
+        return CommitFailed(f"this member has lost its partitions: {error.str()}")
     return exception_for(error, "the commit failed")
 
 

@@ -1,7 +1,7 @@
-"""What becomes of a record that was sent: a future that costs little, one per record.
+"""Outcomes of sent records: one inexpensive future per record.
 
-librdkafka tells an outcome only to a thread that polls it. So a delivery needs no lock and no
-thread of its own: whoever waits for it polls. It is itself the callback that librdkafka calls.
+librdkafka reports outcomes only to a thread that polls. So a delivery needs no lock and no thread:
+waiting for it polls. The delivery itself is the callback of librdkafka.
 """
 
 import time
@@ -15,19 +15,19 @@ from headrace.client.records import ProducerRecord, RecordMetadata
 from headrace.errors import HeadraceError
 
 WAIT_S = 0.05
-"""Another thread may take the outcome that this one waits for, so it looks this often."""
+"""Polling interval; another thread may receive the outcome that this one waits for."""
 
 
 class DeliveryFailed(HeadraceError):
-    """A record was not delivered; `record` is the record as it was given to `send`."""
+    """A record was not delivered; `record` is the record as it was passed to `send`."""
 
     def __init__(self, message: str, record: ProducerRecord) -> None:
         super().__init__(message)
         self.record = record
 
 
-class Owner(Protocol):
-    """What a delivery needs of its producer."""
+class DeliveryOwner(Protocol):
+    """The part of a producer that a delivery uses."""
 
     def poll(self, timeout_s: float = 0.0) -> int: ...
 
@@ -37,8 +37,8 @@ class Owner(Protocol):
 class Delivery:
     """The outcome of one record, now or later.
 
-    The record is kept in parts: with a second object for each, the garbage collector would come
-    twice as often.
+    The record is kept in parts, because a second object per record would double the runs of the
+    garbage collector.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Delivery:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: DeliveryOwner,
         callback: "Callable[[Delivery], None] | None",
         topic: str,
         value: Any,
@@ -76,7 +76,7 @@ class Delivery:
         self._outcome: Message | KafkaError | None = None
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
-        """librdkafka's word on the record."""
+        """Receive the delivery report of librdkafka."""
         if error is None:
             self._outcome = message
         else:
@@ -88,7 +88,7 @@ class Delivery:
 
     @property
     def record(self) -> ProducerRecord:
-        """The record as it was given to `send`."""
+        """The record as it was passed to `send`."""
         return ProducerRecord(
             topic=self._topic,
             value=self._value,
@@ -99,13 +99,13 @@ class Delivery:
         )
 
     def done(self) -> bool:
-        """Whether the outcome is known."""
+        """Return whether the outcome is known."""
         if self._outcome is None:
             self._owner.poll(0)
         return self._outcome is not None
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Where the record lies, as soon as that is known; raises `DeliveryFailed` if nowhere."""
+        """Wait for the place of the record; raise `DeliveryFailed` if it was not delivered."""
         if self._outcome is None:
             self._wait(timeout_s)
         if failure := self.failure:
@@ -113,14 +113,14 @@ class Delivery:
         return self.metadata
 
     def exception(self, timeout_s: float | None = None) -> DeliveryFailed | None:
-        """Why the record was not delivered, or nothing if it was."""
+        """Wait for the outcome; return its error, or None for a delivered record."""
         if self._outcome is None:
             self._wait(timeout_s)
         return self.failure
 
     @property
     def metadata(self) -> RecordMetadata:
-        """Where the record lies, when it is known to be delivered."""
+        """The place of a delivered record."""
         message = self._outcome
         assert isinstance(message, Message), "the record is delivered"
         offset, partition = message.offset(), message.partition()
@@ -133,12 +133,12 @@ class Delivery:
 
     @property
     def failure(self) -> DeliveryFailed | None:
-        """Why the record is not delivered, when that is known; asking means to have seen it."""
+        """The error of a record that was not delivered; reading it marks it as seen."""
         if not isinstance(self._outcome, KafkaError):
             return None
         self.is_seen = True
         cause = exception_for(self._outcome)
-        text = f"a record for {self._topic!r} is not delivered: {cause}"
+        text = f"a record for {self._topic!r} was not delivered: {cause}"
         failure = DeliveryFailed(text, self.record)
         failure.__cause__ = cause
         return failure
@@ -148,5 +148,5 @@ class Delivery:
         while self._outcome is None:
             left_s = WAIT_S if deadline is None else deadline - time.monotonic()
             if left_s <= 0:
-                raise TimedOut(f"no word on a record for {self._topic!r} after {timeout_s} s")
+                raise TimedOut(f"no outcome of a record for {self._topic!r} after {timeout_s} s")
             self._owner.poll(min(left_s, WAIT_S))

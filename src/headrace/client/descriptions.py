@@ -1,4 +1,4 @@
-"""What a cluster tells about itself, as typed values that print and encode to JSON as they are."""
+"""Descriptions of a cluster as typed values, which encode to JSON as they are."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ CONFIG_OPERATIONS: dict[str, int] = {"set": 0, "delete": 1, "append": 2, "subtra
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change to one thing went."""
+    """The outcome of a change to one resource."""
 
     name: str
     error: str | None = None
@@ -47,7 +47,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionOutcome(msgspec.Struct, frozen=True, order=True):
-    """How a change to one partition went."""
+    """The outcome of a change to one partition."""
 
     topic: str
     partition: int
@@ -56,18 +56,18 @@ class PartitionOutcome(msgspec.Struct, frozen=True, order=True):
 
 
 class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic to create; -1 leaves a number to the broker's default."""
+    """A topic to create; -1 is the broker's default."""
 
     name: str
     partitions: int = -1
     replication_factor: int = -1
     assignments: tuple[tuple[int, ...], ...] = ()
-    """The replicas of each partition, chosen by hand; then the two numbers stay -1."""
+    """The replicas of each partition; if given, the two numbers are -1."""
     configs: Mapping[str, str] = {}
 
 
 class TopicCreated(Outcome, frozen=True, kw_only=True):
-    """A topic as it was made, or why it was not."""
+    """A created topic, or the error of its creation."""
 
     topic_id: str | None = None
     partitions: int | None = None
@@ -75,7 +75,7 @@ class TopicCreated(Outcome, frozen=True, kw_only=True):
 
 
 class PartitionDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition: who holds it, and who leads it."""
+    """One partition with its leader and replicas."""
 
     partition: int
     leader: int | None
@@ -103,7 +103,7 @@ class TopicDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigSynonym(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the places that a value may come from."""
+    """A source of a value, in order of precedence."""
 
     name: str
     value: str | None
@@ -111,7 +111,7 @@ class ConfigSynonym(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as it is in force."""
+    """A setting with its effective value."""
 
     name: str
     value: str | None
@@ -136,7 +136,7 @@ class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a partition stands; -1 where no record answers the question."""
+    """An offset of a partition; -1 if no record matches."""
 
     partition: int
     offset: int
@@ -145,7 +145,7 @@ class PartitionOffset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplicaSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What one replica takes on a disk."""
+    """The size of one replica on a disk."""
 
     topic: str
     partition: int
@@ -188,12 +188,15 @@ class BrokerDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuorumReplica(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one node is in the metadata log."""
+    """The position of one node in the metadata log."""
 
     id: int
     role: str
     log_end_offset: int
     lag: int
+    directory_id: str | None = None
+    behind_ms: int | None = None
+    """Time since the node had all records of the leader; None if the broker does not report it."""
 
 
 class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,7 +209,7 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeatureDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A feature: what the asked broker supports, and the level that the cluster runs at."""
+    """A feature: the versions that a broker supports, and the level of the cluster."""
 
     name: str
     min_version: int

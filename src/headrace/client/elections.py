@@ -1,11 +1,10 @@
-"""Elections of leaders by the wire: back to the preferred replicas, or to any that is left."""
+"""Elections of partition leaders: preferred replicas, or any remaining replica."""
 
 from collections.abc import Iterable
 from enum import IntEnum
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, by_topic, error_or_none
 from headrace.client.descriptions import PartitionOutcome
-from headrace.errors import error_for
 from headrace.protocol.schemas.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -14,16 +13,16 @@ from headrace.protocol.schemas.elect_leaders import (
 
 
 class ElectionType(IntEnum):
-    """Who may be elected."""
+    """Candidates of an election."""
 
     PREFERRED = 0
     """The first replica, if it is in sync."""
     UNCLEAN = 1
-    """Any replica, if none that is in sync is left: records may be lost."""
+    """Any replica, if none in sync is left; records may be lost."""
 
 
 class Elections:
-    """Leaders of partitions, chosen anew."""
+    """Leader elections of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -31,37 +30,28 @@ class Elections:
     def hold(
         self, kind: ElectionType, partitions: Iterable[tuple[str, int]] | None = None
     ) -> list[PartitionOutcome]:
-        """Elect leaders of these partitions, or of all: then those that need none are left out.
+        """Elect leaders of the given partitions, or of all partitions that need an election.
 
-        Of one that is named and needs none the outcome is ELECTION_NOT_NEEDED.
+        A given partition that needs no election has the outcome ELECTION_NOT_NEEDED.
         """
         request = ElectLeadersRequest(
             election_type=kind,
-            topic_partitions=None if partitions is None else _by_topic(partitions),
-            timeout_ms=int(self._cluster.timeout_s * 1000),
+            topic_partitions=(
+                None
+                if partitions is None
+                else [TopicPartitions(*one) for one in by_topic(partitions).items()]
+            ),
+            timeout_ms=self._cluster.timeout_ms,
         )
-
-        def attempt() -> list[PartitionOutcome]:
-            answer = self._cluster.ask_controller(request, ElectLeadersResponse)
-            if answer.error_code:
-                raise error_for(answer.error_code, error_name(answer.error_code))
-            return sorted(
-                PartitionOutcome(
-                    one.topic,
-                    part.partition_id,
-                    error_name(part.error_code) if part.error_code else None,
-                    part.error_message if part.error_code else None,
-                )
-                for one in answer.replica_election_results
-                for part in one.partition_result
+        cluster = self._cluster
+        answer = cluster.query(request, ElectLeadersResponse, cluster.controller_id)
+        return sorted(
+            PartitionOutcome(
+                one.topic,
+                part.partition_id,
+                error_or_none(part.error_code),
+                part.error_message if part.error_code else None,
             )
-
-        return self._cluster.retry(attempt)
-
-
-def _by_topic(partitions: Iterable[tuple[str, int]]) -> list[TopicPartitions]:
-    topics: dict[str, TopicPartitions] = {}
-    for topic, number in sorted(set(partitions)):
-        topics.setdefault(topic, TopicPartitions(topic=topic, partitions=[]))
-        topics[topic].partitions.append(number)
-    return list(topics.values())
+            for one in answer.replica_election_results
+            for part in one.partition_result
+        )

@@ -1,13 +1,17 @@
-"""Groups as values: listed, described, and how far they are behind."""
+"""Groups as values: listings, descriptions and lag."""
 
 import msgspec
 
 from headrace.client.descriptions import Outcome
 from headrace.errors import error_for
+from headrace.protocol.schemas.consumer_group_describe import (
+    DescribedGroup as DescribedConsumerGroup,
+)
+from headrace.protocol.schemas.share_group_describe import DescribedGroup as DescribedShareGroup
 
 
 class ListedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as its coordinator lists it; old brokers know neither state nor type."""
+    """A group as its coordinator lists it; old brokers report neither state nor type."""
 
     group: str
     type: str
@@ -17,7 +21,7 @@ class ListedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member and what it reads."""
+    """A member and its assigned partitions."""
 
     member_id: str
     instance_id: str | None
@@ -41,7 +45,7 @@ class GroupDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group is behind in one partition; None where nobody can say."""
+    """The lag of a group in one partition; None for unknown numbers."""
 
     topic: str
     partition: int
@@ -52,8 +56,34 @@ class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str = ""
 
 
+def description_of(
+    found: DescribedConsumerGroup | DescribedShareGroup, type: str, node: int
+) -> GroupDescription:
+    """Convert the answer about a consumer or share group."""
+    return GroupDescription(
+        group=found.group_id,
+        type=type,
+        state=found.group_state,
+        assignor=found.assignor_name,
+        coordinator=node,
+        members=[
+            GroupMember(
+                member_id=one.member_id,
+                instance_id=getattr(one, "instance_id", None),
+                client_id=one.client_id,
+                host=one.client_host,
+                assignment={
+                    topic.topic_name: sorted(topic.partitions)
+                    for topic in one.assignment.topic_partitions
+                },
+            )
+            for one in found.members
+        ],
+    )
+
+
 def outcome(name: str, code: int) -> Outcome:
-    """How a change went, with what to do about it if it did not."""
+    """Return the outcome of a change, with advice for common errors."""
     if not code:
         return Outcome(name=name)
     error = error_for(code)
@@ -63,6 +93,6 @@ def outcome(name: str, code: int) -> Outcome:
 _ADVICE = {
     "NON_EMPTY_GROUP": "the group has members; stop its consumers first",
     "UNKNOWN_MEMBER_ID": "the group has members; stop its consumers first",
-    "GROUP_ID_NOT_FOUND": "there is no such group",
+    "GROUP_ID_NOT_FOUND": "the group does not exist",
     "GROUP_SUBSCRIBED_TO_TOPIC": "the group reads this topic; stop its consumers first",
 }

@@ -1,22 +1,24 @@
-"""Groups of any cluster: which there are, who is in them, how far they have read, and resets.
+"""Groups: list and describe them, read their lag, reset and delete what they have committed.
 
-Lag in seconds is the age of the record that a group reads next: the time that a group is behind
-is the time that this record has been waiting. Its timestamp is taken from the record itself, so it
-is right also where records come in bursts, and for a partition that nobody writes to any more.
+Lag in seconds is the age of the record that a group reads next. Its timestamp is read from the
+record itself, so it is right for bursts and for partitions without new records as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, by_topic, check_code, error_name
 from headrace.client.connection import Response
+from headrace.client.coordinators import KeyType, find_coordinator
 from headrace.client.descriptions import Outcome
 from headrace.client.group_descriptions import (
     GroupDescription,
     GroupMember,
     ListedGroup,
     PartitionLag,
+    description_of,
     outcome,
 )
 from headrace.client.partitions import EARLIEST, LATEST, Partitions
@@ -38,13 +40,10 @@ from headrace.protocol.schemas.consumer_group_describe import (
 )
 from headrace.protocol.schemas.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from headrace.protocol.schemas.describe_groups import (
+    DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
-)
-from headrace.protocol.schemas.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
 )
 from headrace.protocol.schemas.list_groups import ListGroupsRequest, ListGroupsResponse
 from headrace.protocol.schemas.offset_commit import (
@@ -66,15 +65,13 @@ from headrace.protocol.schemas.offset_fetch import (
 )
 from headrace.protocol.schemas.records.consumer_protocol import ConsumerProtocolAssignment
 
-_GROUP_KEY = 0
-_BATCHED_FROM = 4
 _STATES_FROM, _TYPES_FROM = 4, 5
 _SEVERAL_FROM = 8
 _DEAD = "Dead"
 
 
 Offsets = dict[tuple[str, int], int]
-"""By topic and partition."""
+"""Offsets by topic and partition."""
 
 
 class Groups:
@@ -86,7 +83,7 @@ class Groups:
         self._shares = ShareGroups(cluster)
 
     def all(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
-        """What every broker coordinates."""
+        """List the groups of all coordinators."""
         found = [
             listed
             for node in self._cluster.node_ids()
@@ -95,23 +92,39 @@ class Groups:
         return sorted(found, key=lambda one: one.group)
 
     def describe(self, group: str) -> GroupDescription:
-        """A share group, or consumers of either protocol, or what else uses the classic one."""
+        """Describe a group of any type."""
 
         def attempt() -> GroupDescription:
             node = self.coordinator_of(group)
-            shared = self._shares.describe(group, node)
-            if shared is not None:
-                return shared
-            if self._cluster.connection(node).understands(ConsumerGroupDescribeRequest):
-                found = self._described_consumers(group, node)
-                if found is not None:
-                    return found
-            return self._described_classic(group, node)
+            found = self._shares.describe(group, node) or self._described(node, [group])[group]
+            if isinstance(found, KafkaError):
+                raise found
+            return found
 
         return self._cluster.retry(attempt)
 
+    def describe_all(self, listed: Iterable[ListedGroup]) -> list[GroupDescription]:
+        """Describe groups other than share groups, with two requests per coordinator at most.
+
+        Groups that were deleted in the meantime are left out.
+        """
+        by_node: dict[int, list[str]] = {}
+        for one in listed:
+            by_node.setdefault(one.coordinator, []).append(one.group)
+        described = []
+        for node, groups in by_node.items():
+            answers = self._cluster.retry(partial(self._described, node, groups))
+            for group, answer in answers.items():
+                try:
+                    if isinstance(answer, KafkaError):
+                        answer = self.describe(group)  # Finds the coordinator if it has moved.
+                    described.append(answer)
+                except GroupIdNotFound:
+                    continue
+        return sorted(described, key=lambda one: one.group)
+
     def committed(self, group: str) -> dict[tuple[str, int], tuple[int, str]]:
-        """The committed offsets of a group, with their metadata; where a share group starts."""
+        """Read committed offsets with metadata; for a share group its start offsets."""
         shared = self._share_offsets(group)
         if shared is not None:
             return {place: (one.start, "") for place, one in shared.items()}
@@ -124,8 +137,7 @@ class Groups:
                 request = OffsetFetchRequest(group_id=group, topics=None)
             answer = self._cluster.ask(request, OffsetFetchResponse, node)
             part = answer.groups[0] if several else answer
-            if part.error_code:
-                raise error_for(part.error_code, f"{group!r}: {error_name(part.error_code)}")
+            check_code(part.error_code, subject=repr(group))
             return {
                 (self._topic_name(topic), one.partition_index): (
                     one.committed_offset,
@@ -141,10 +153,10 @@ class Groups:
     def lag(
         self, group: str, now_ms: int, assigned: Mapping[str, Iterable[int]] | None = None
     ) -> list[PartitionLag]:
-        """How far a group is behind, in records and in seconds.
+        """Read the lag of a group in records and in seconds.
 
-        `assigned` adds partitions that members have but never committed for. A share group is
-        behind by the records that are not done with, however many it has begun.
+        `assigned` adds partitions of members without a commit. The lag of a share group counts
+        all records that are not finished.
         """
         shared = self._share_offsets(group)
         committed = self.committed(group)
@@ -157,9 +169,9 @@ class Groups:
                 offset, metadata = committed.get((topic, number), (None, ""))
                 end = ends.get(number)
                 row = self._row(topic, number, offset, end, metadata, now_ms)
-                told = None if shared is None else shared.get((topic, number))
-                if told is not None and told.lag is not None:
-                    row = msgspec.structs.replace(row, lag=told.lag)
+                start = None if shared is None else shared.get((topic, number))
+                if start is not None and start.lag is not None:
+                    row = msgspec.structs.replace(row, lag=start.lag)
                 rows.append(row)
         return rows
 
@@ -168,28 +180,32 @@ class Groups:
         node = self._shared_by(group)
         if node is not None:
             return self._shares.reset(group, node, offsets)
+        codes = self.commit(group, offsets)
+        return [outcome(f"{topic}-{number}", code) for (topic, number), code in codes.items()]
+
+    def commit(self, group: str, offsets: Offsets) -> dict[tuple[str, int], int]:
+        """Commit offsets without a generation; return the error code of each partition."""
         topics = [
             OffsetCommitRequestTopic(
                 name=topic,
                 topic_id=self._cluster.topic(topic).topic_id,
                 partitions=[
-                    OffsetCommitRequestPartition(number, offset, -1, "")
-                    for (name, number), offset in sorted(offsets.items())
-                    if name == topic
+                    OffsetCommitRequestPartition(number, offsets[topic, number], -1, "")
+                    for number in numbers
                 ],
             )
-            for topic in sorted({topic for topic, _ in offsets})
+            for topic, numbers in by_topic(offsets).items()
         ]
         request = OffsetCommitRequest(group_id=group, topics=topics)
         answer = self._ask_coordinator(group, request, OffsetCommitResponse)
-        return [
-            outcome(f"{asked.name}-{one.partition_index}", one.error_code)
+        return {
+            (asked.name, one.partition_index): one.error_code
             for asked, topic in zip(topics, answer.topics, strict=True)
             for one in topic.partitions
-        ]
+        }
 
     def delete(self, groups: Iterable[str]) -> list[Outcome]:
-        """Forget groups that have no members, and what they have committed."""
+        """Delete groups without members, with their committed offsets."""
         outcomes = []
         for group in groups:
             request = DeleteGroupsRequest(groups_names=[group])
@@ -198,28 +214,16 @@ class Groups:
         return outcomes
 
     def delete_offsets(self, group: str, partitions: Iterable[tuple[str, int]]) -> list[Outcome]:
-        """Forget what a group has committed for partitions that it does not read."""
+        """Delete the committed offsets of partitions that a group does not read."""
         node = self._shared_by(group)
         if node is not None:
             return self._shares.delete_offsets(group, node, partitions)
-        wanted = sorted(partitions)
-        request = OffsetDeleteRequest(
-            group_id=group,
-            topics=[
-                OffsetDeleteRequestTopic(
-                    name=topic,
-                    partitions=[
-                        OffsetDeleteRequestPartition(number)
-                        for name, number in wanted
-                        if name == topic
-                    ],
-                )
-                for topic in sorted({topic for topic, _ in wanted})
-            ],
-        )
+        topics = [
+            OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(one) for one in numbers])
+            for topic, numbers in by_topic(partitions).items()
+        ]
+        request = OffsetDeleteRequest(group_id=group, topics=topics)
         answer = self._ask_coordinator(group, request, OffsetDeleteResponse)
-        if answer.error_code:
-            raise error_for(answer.error_code, f"{group!r}: {error_name(answer.error_code)}")
         return [
             outcome(f"{topic.name}-{one.partition_index}", one.error_code)
             for topic in answer.topics
@@ -227,24 +231,8 @@ class Groups:
         ]
 
     def coordinator_of(self, group: str) -> int:
-        """The broker that coordinates a group."""
-        request = FindCoordinatorRequest(key_type=_GROUP_KEY)
-        is_batched = self._cluster.connection().version_of(request) >= _BATCHED_FROM
-        if is_batched:
-            request.coordinator_keys = [group]
-        else:
-            request.key = group
-
-        def attempt() -> int:
-            answer = self._cluster.ask(request, FindCoordinatorResponse)
-            found = answer.coordinators[0] if is_batched else answer
-            if found.error_code:
-                raise error_for(
-                    found.error_code, found.error_message or error_name(found.error_code)
-                )
-            return found.node_id
-
-        return self._cluster.retry(attempt)
+        """Return the id of the broker that coordinates a group."""
+        return find_coordinator(self._cluster, KeyType.GROUP, group)
 
     # Listing and describing.
 
@@ -253,14 +241,7 @@ class Groups:
         version = self._cluster.connection(node).version_of(request)
         if (states and version < _STATES_FROM) or (types and version < _TYPES_FROM):
             raise HeadraceError("this broker is too old to select groups by state or type")
-
-        def attempt() -> ListGroupsResponse:
-            answer = self._cluster.ask(request, ListGroupsResponse, node)
-            if answer.error_code:
-                raise error_for(answer.error_code, error_name(answer.error_code))
-            return answer
-
-        answer = self._cluster.retry(attempt)
+        answer = self._cluster.query(request, ListGroupsResponse, node)
         return [
             ListedGroup(
                 group=one.group_id,
@@ -272,52 +253,28 @@ class Groups:
             for one in answer.groups
         ]
 
-    def _described_classic(self, group: str, node: int) -> GroupDescription:
-        request = DescribeGroupsRequest(groups=[group])
-        found = self._cluster.ask(request, DescribeGroupsResponse, node).groups[0]
-        if found.error_code:
-            raise error_for(found.error_code, found.error_message or error_name(found.error_code))
-        if found.group_state == _DEAD:
-            raise GroupIdNotFound(f"Group {group} not found.")
-        return GroupDescription(
-            group=group,
-            type="classic",
-            state=found.group_state,
-            assignor=found.protocol_data,
-            coordinator=node,
-            members=[_classic_member(one) for one in found.members],
-        )
-
-    def _described_consumers(self, group: str, node: int) -> GroupDescription | None:
-        request = ConsumerGroupDescribeRequest(group_ids=[group])
-        found = self._cluster.ask(request, ConsumerGroupDescribeResponse, node).groups[0]
-        if found.error_code == GroupIdNotFound.code:
-            return None  # There is no such group of the new protocol; it may be a classic one.
-        if found.error_code:
-            raise error_for(found.error_code, found.error_message or error_name(found.error_code))
-        return GroupDescription(
-            group=group,
-            type="consumer",
-            state=found.group_state,
-            assignor=found.assignor_name,
-            coordinator=node,
-            members=[
-                GroupMember(
-                    member_id=one.member_id,
-                    instance_id=one.instance_id,
-                    client_id=one.client_id,
-                    host=one.client_host,
-                    assignment={
-                        topic.topic_name: sorted(topic.partitions)
-                        for topic in one.assignment.topic_partitions
-                    },
-                )
-                for one in found.members
-            ],
-        )
+    def _described(
+        self, node: int, groups: Sequence[str]
+    ) -> dict[str, GroupDescription | KafkaError]:
+        """Describe groups of one coordinator, first by the new protocol, then by the classic."""
+        found: dict[str, GroupDescription | KafkaError] = {}
+        if self._cluster.connection(node).understands(ConsumerGroupDescribeRequest):
+            request = ConsumerGroupDescribeRequest(group_ids=[*groups])
+            answer = self._cluster.ask(request, ConsumerGroupDescribeResponse, node)
+            for one in answer.groups:
+                if one.error_code != GroupIdNotFound.code:
+                    error = _error(one.error_code, one.error_message)
+                    found[one.group_id] = error or description_of(one, "consumer", node)
+        classic = [group for group in groups if group not in found]
+        if classic:
+            answers = self._cluster.ask(
+                DescribeGroupsRequest(groups=classic), DescribeGroupsResponse, node
+            )
+            found.update((one.group_id, _classic(one, node)) for one in answers.groups)
+        return found
 
     def _shared_by(self, group: str) -> int | None:
-        """The coordinator of a share group; None if the group is of another kind."""
+        """Return the coordinator of a share group; None for other types."""
 
         def attempt() -> int | None:
             node = self.coordinator_of(group)
@@ -332,18 +289,17 @@ class Groups:
         return self._cluster.retry(lambda: self._shares.offsets(group, node))
 
     def _ask_coordinator(self, group: str, request: Message, response: type[Response]) -> Response:
-        return self._cluster.retry(
-            lambda: self._cluster.ask(request, response, self.coordinator_of(group))
-        )
+        node = partial(self.coordinator_of, group)
+        return self._cluster.query(request, response, node, subject=repr(group))
 
     # Lag.
 
     def _ends(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """Where partitions end; a topic that is gone has no end to be behind of."""
+        """Read the end offsets of partitions; those of deleted topics are left out."""
         try:
             known = set(self._partitions.of(topic))
-            there = [number for number in partitions if number in known]
-            found = self._partitions.offsets(topic, LATEST, there) if there else []
+            existing = [number for number in partitions if number in known]
+            found = self._partitions.offsets(topic, LATEST, existing) if existing else []
         except KafkaError as error:
             if error.retriable:
                 raise
@@ -375,9 +331,9 @@ class Groups:
         )
 
     def _time_of(self, topic: str, partition: int, offset: int) -> int | None:
-        """When the record that is read next was written; None if there is none any more.
+        """Read the timestamp of the next record; None if it is deleted.
 
-        Offsets between may hold no record, where transactions ended or compaction went over.
+        Offsets without a record, such as transaction markers and compacted records, are skipped.
         """
         while True:
             try:
@@ -396,7 +352,7 @@ class Groups:
             offset = header.next_offset
 
     def _topic_name(self, topic: object) -> str:
-        """Newer brokers name topics by id alone."""
+        """Return the name of a topic; newer brokers report only its id."""
         name: str = getattr(topic, "name", "")
         if name:
             return name
@@ -404,7 +360,25 @@ class Groups:
         for one in self._cluster.metadata().topics:
             if one.topic_id == topic_id and one.name:
                 return one.name
-        raise UnknownTopicId("a group has offsets of a topic that was deleted meanwhile")
+        raise UnknownTopicId("a group has committed offsets of a deleted topic")
+
+
+def _error(code: int, message: str | None) -> KafkaError | None:
+    return error_for(code, message or error_name(code)) if code else None
+
+
+def _classic(found: DescribedGroup, node: int) -> GroupDescription | KafkaError:
+    error = _error(found.error_code, found.error_message)
+    if error is None and found.group_state == _DEAD:
+        error = GroupIdNotFound(f"Group {found.group_id} not found.")
+    return error or GroupDescription(
+        group=found.group_id,
+        type="classic",
+        state=found.group_state,
+        assignor=found.protocol_data,
+        coordinator=node,
+        members=[_classic_member(one) for one in found.members],
+    )
 
 
 def _classic_member(member: DescribedGroupMember) -> GroupMember:
@@ -418,7 +392,7 @@ def _classic_member(member: DescribedGroupMember) -> GroupMember:
 
 
 def _assignment(data: bytes) -> dict[str, list[int]]:
-    """What a consumer was given; other users of the protocol have bytes of their own."""
+    """Decode the assignment of a consumer; other users of the protocol have other formats."""
     try:
         found = read(ConsumerProtocolAssignment, 0, data, 2)[0]
     except DecodeError:

@@ -1,7 +1,7 @@
 """Java's security settings under librdkafka's names, so that one file serves all tools.
 
-Whoever has a `client.properties` for Kafka's own tools keeps it: the login in
-`sasl.jaas.config`, and trust and key stores as far as they are PEM.
+A `client.properties` of Kafka's own tools works as it is: the login in `sasl.jaas.config`, and
+trust and key stores in PEM.
 """
 
 import re
@@ -21,11 +21,11 @@ _PEM_NAMES = {
 
 
 class InvalidLogin(HeadraceError):
-    """A login for Java that stands for nothing which other clients could do."""
+    """A login that only Java clients support."""
 
 
 def translated(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The same settings; what is given under librdkafka's name already stays as it is."""
+    """Rename settings; those under librdkafka's names take precedence."""
     given = dict(properties)
     found: dict[str, Any] = {}
     if "sasl.jaas.config" in given:
@@ -38,15 +38,15 @@ def translated(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def login(text: str) -> dict[str, str]:
-    """Name and password of a JAAS line with Kafka's PlainLoginModule or ScramLoginModule."""
+    """Parse name and password of a JAAS line with PlainLoginModule or ScramLoginModule."""
     options = {
         name: re.sub(r"\\(.)", r"\1", double) or single or bare
         for name, double, single, bare in _OPTION.findall(text)
     }
     if not _LOGIN.search(text) or not {"username", "password"} <= options.keys():
         raise InvalidLogin(
-            "sasl.jaas.config is understood with PlainLoginModule or ScramLoginModule, username"
-            " and password; else give sasl.username and sasl.password, or sasl.oauthbearer.token"
+            "sasl.jaas.config needs PlainLoginModule or ScramLoginModule, username and password; or"
+            " set sasl.username and sasl.password, or sasl.oauthbearer.token"
         )
     return {"sasl.username": options["username"], "sasl.password": options["password"]}
 
@@ -66,7 +66,7 @@ def _trust(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keys(given: dict[str, Any]) -> dict[str, Any]:
-    """A PEM key store holds the key and its certificates in one file."""
+    """Convert a PEM key store, which holds the key and its certificates in one file."""
     if str(given.get("ssl.keystore.type", "")).upper() != "PEM":
         given.pop("ssl.keystore.type", None)
         return {}

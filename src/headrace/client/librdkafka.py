@@ -1,4 +1,4 @@
-"""What all clients on confluent-kafka have in common: settings, and errors as exceptions."""
+"""Settings and errors of all clients on confluent-kafka."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ _TIMED_OUT = frozenset({"_TIMED_OUT", "_MSG_TIMED_OUT", "_TIMED_OUT_QUEUE"})
 _NO_SUCH_PROPERTY = re.compile(r'No such configuration property: "(.+?)"')
 _BAD_VALUE = re.compile(r"onfiguration property|^Failed to create")
 
-# librdkafka reconnects by itself; a broker that is away for a moment ends no work.
+# librdkafka reconnects automatically, so these errors end no work.
 PASSING = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -30,17 +30,17 @@ Client = TypeVar("Client")
 
 
 class ClientFailure(HeadraceError):
-    """librdkafka gave up; the message says on what."""
+    """librdkafka failed; the message has its reason."""
 
 
 class TimedOut(HeadraceError, TimeoutError):
-    """It took longer than it was allowed to."""
+    """An operation exceeded its time limit."""
 
 
 def created(make: Callable[[dict[str, Any]], Client], settings: dict[str, Any]) -> Client:
-    """A client of confluent-kafka; what is wrong with its settings is an `InvalidProperty`.
+    """Create a client of confluent-kafka; invalid settings raise `InvalidProperty`.
 
-    librdkafka objects by its own exception, confluent-kafka by Python's.
+    librdkafka reports them by its own exception, confluent-kafka by Python's.
     """
     try:
         return make(settings)
@@ -53,9 +53,9 @@ def created(make: Callable[[dict[str, Any]], Client], settings: dict[str, Any]) 
 def client_settings(
     bootstrap: str, properties: Mapping[str, str], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """librdkafka's settings: our defaults, and above them what the user asked for.
+    """Return librdkafka's settings: the user's properties over our defaults.
 
-    Its own log lines are off: what matters comes back as an error, and is told once.
+    Its own log lines are off, because errors are returned.
     """
     return {
         "client.id": "headrace-cli",
@@ -67,7 +67,7 @@ def client_settings(
 
 
 def translated(exception: KafkaException, bootstrap: str) -> HeadraceError:
-    """The one-line error that a librdkafka exception of a command stands for."""
+    """Translate an exception of librdkafka to a one-line error of a command."""
     error = exception.args[0]
     if error.name() in _UNREACHABLE or error.name() in _TIMED_OUT:
         return BrokerUnreachable(f"no broker of {bootstrap} answers ({error.name()[1:].lower()})")
@@ -75,7 +75,7 @@ def translated(exception: KafkaException, bootstrap: str) -> HeadraceError:
 
 
 def exception_for(error: KafkaError, what: str = "") -> HeadraceError:
-    """The exception that an error of librdkafka stands for; a broker's code keeps its class."""
+    """Translate an error of librdkafka; a broker's code keeps its class."""
     name = error.name()
     text = f"{what}: {error.str().strip()}" if what else error.str().strip()
     if found := _NO_SUCH_PROPERTY.search(text):
@@ -92,5 +92,5 @@ def exception_for(error: KafkaError, what: str = "") -> HeadraceError:
 
 
 def raised(exception: KafkaException, what: str = "") -> HeadraceError:
-    """Like `exception_for`, for an error that comes as an exception."""
+    """Translate an exception of librdkafka like `exception_for`."""
     return exception_for(exception.args[0], what)

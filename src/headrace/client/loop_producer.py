@@ -1,8 +1,8 @@
-"""A producer that many requests share, on the event loop: their records, and what became of each.
+"""A producer on the event loop that many requests share.
 
-librdkafka tells outcomes only to who polls it. The loop polls it every millisecond while
-something is on its way: a thread that polls would fight the loop for the interpreter, once for
-every record (decision 22).
+librdkafka reports outcomes only to a caller that polls. The loop polls every millisecond while
+records are in flight. A polling thread would compete with the loop for the interpreter, once per
+record (decision 22).
 """
 
 import asyncio
@@ -27,20 +27,20 @@ POLL_S = 0.001
 _KNOWN_FOR_S = 60.0
 _TOPICS_KNOWN_MAX = 10_000
 _APPEARS_WITHIN_S = 1.5
-"""How long a topic may take to come into being by being named, where brokers make topics so."""
+"""Time limit for the automatic creation of a topic."""
 _APPEAR_POLL_S = 0.1
 _STOP_S = 5.0
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _OVERHEAD_BYTES = 100
-"""What librdkafka holds beside a key and a value."""
+"""Memory of librdkafka per record in addition to key and value."""
 _DEFAULTS: dict[str, Any] = {
-    # Else a topic that was deleted would come back when the producer looks for what it knows.
+    # Otherwise a metadata refresh would create a deleted topic again.
     "allow.auto.create.topics": False,
     "client.id": "headrace",
     "enable.idempotence": True,
     "linger.ms": 1,
     "partitioner": JAVA_DEFAULT,
-    "queue.buffering.max.kbytes": 1 << 20,  # What may wait is bounded here, by the sender.
+    "queue.buffering.max.kbytes": 1 << 20,  # The sender bounds the waiting bytes.
     "queue.buffering.max.messages": 10_000_000,
 }
 
@@ -51,15 +51,15 @@ ANY_PARTITION = -1
 
 
 class BufferFull(HeadraceError):
-    """Too much waits for acknowledgement; later there may be room."""
+    """Too many bytes wait for acknowledgement; retry later."""
 
 
 class TopicMissing(HeadraceError):
-    """A topic is not there, and does not come into being by being named."""
+    """A topic does not exist and is not created automatically."""
 
 
 class OutgoingRecord(msgspec.Struct, gc=False):
-    """A record as bytes; what is not said is the producer's to choose."""
+    """A record as bytes; the producer chooses missing fields."""
 
     value: bytes | None
     key: bytes | None = None
@@ -69,7 +69,7 @@ class OutgoingRecord(msgspec.Struct, gc=False):
 
 
 class WriteCounts:
-    """How many records were written, and how many were not, by all that share it."""
+    """Counts of written and failed records, shared by several senders."""
 
     __slots__ = ("failures", "records")
 
@@ -79,11 +79,11 @@ class WriteCounts:
 
 
 class Sent:
-    """What became of a record. It is the callback that librdkafka calls, so it does little."""
+    """The outcome of a record, and at the same time librdkafka's callback, so it does little."""
 
     __slots__ = ("_group", "error", "message")
 
-    def __init__(self, group: "Group") -> None:
+    def __init__(self, group: "RequestOutcomes") -> None:
         self._group = group
         self.error: KafkaError | None = None
         self.message: Message | None = None
@@ -98,16 +98,16 @@ class Sent:
 
     @property
     def failure(self) -> HeadraceError | None:
-        """Why the record was not delivered; None if it was."""
+        """The error of a record that was not delivered."""
         return None if self.error is None else exception_for(self.error)
 
     @property
     def place(self) -> tuple[int, int]:
-        """The partition and the offset of a record that was delivered."""
+        """The partition and offset of a delivered record."""
         message = self.message
         assert message is not None, "the record is delivered"
         offset = message.offset()
-        # Without acknowledgement (acks=0) nobody knows the offset.
+        # Without acknowledgement (acks=0) the offset is unknown.
         return message.partition() or 0, -1 if offset is None else offset
 
     @property
@@ -116,8 +116,8 @@ class Sent:
         return self.message.timestamp()[1]
 
 
-class Group:
-    """The records of one request: all of them known is what the request waits for."""
+class RequestOutcomes:
+    """The records of one request, which waits for all outcomes."""
 
     __slots__ = ("_done", "left")
 
@@ -130,22 +130,22 @@ class Group:
             self._done.set_result(None)
 
 
-class Handed(NamedTuple):
-    """Records that are on their way, in the order in which they were handed over."""
+class InFlight(NamedTuple):
+    """Records in flight, in the order in which they were passed to librdkafka."""
 
     done: "asyncio.Future[None]"
     sent: list[Sent]
 
     async def outcomes(self) -> list[Sent]:
-        """What became of each, once all of it is known."""
+        """Wait for all outcomes."""
         await self.done
         return self.sent
 
 
 class RecordSender:
-    """Sends records in one identity's name; every wait in it has an end.
+    """Sends records of one identity, with a time limit on every wait.
 
-    `name_topic` names a topic to the brokers, which create it where they do that.
+    `name_topic` requests metadata of a topic so that brokers with auto-creation create it.
     """
 
     def __init__(
@@ -178,16 +178,16 @@ class RecordSender:
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def send(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Sent]:
-        """Hand records over and wait for the outcome of each, in the order of the records."""
-        return await (await self.hand_over(topic, records)).outcomes()
+        """Send records and wait for their outcomes, in the order of the records."""
+        return await (await self.start(topic, records)).outcomes()
 
-    async def hand_over(self, topic: str, records: Sequence[OutgoingRecord]) -> Handed:
-        """Hand records over once there is room: calls that follow each other keep their order."""
+    async def start(self, topic: str, records: Sequence[OutgoingRecord]) -> InFlight:
+        """Wait for room and start sending; consecutive calls keep their order."""
         size = sum([len(one.value or b"") + len(one.key or b"") for one in records])
         size += _OVERHEAD_BYTES * len(records)
         await self._make_room(size)
         done: asyncio.Future[None] = self._loop.create_future()
-        group = Group(len(records), done)
+        group = RequestOutcomes(len(records), done)
         sent = [Sent(group) for _ in records]
         self._waiting_bytes += size
         done.add_done_callback(lambda _: self._settle(topic, size, sent))
@@ -198,38 +198,37 @@ class RecordSender:
             raise
         if self._timer is None:
             self._timer = self._loop.call_later(POLL_S, self._poll)
-        return Handed(done, sent)
+        return InFlight(done, sent)
 
     async def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; one that is not there is told so soon.
+        """Return the number of partitions of a topic, or raise `TopicMissing` soon.
 
-        A topic that is missing is created where brokers do that, so ask for records only that are
-        fit to be sent.
+        Brokers with auto-creation create a missing topic, so call this for valid records only.
         """
         known = self._topics.of(topic)
         if known:
             return known
         if not _TOPIC_NAME.fullmatch(topic) or topic in (".", ".."):
             raise InvalidTopicException(
-                f"{topic[:80]!r} is no name of a topic: up to 249 of a-z, A-Z, 0-9, dot, _ and -"
+                f"{topic[:80]!r} is not a topic name: up to 249 of a-z, A-Z, 0-9, dot, _ and -"
             )
-        count = await asyncio.to_thread(self._asked_partitions, topic, 0.0)
+        count = await asyncio.to_thread(self._read_partitions, topic, 0.0)
         if not count:
             await self._name_topic(topic)
-            count = await asyncio.to_thread(self._asked_partitions, topic, _APPEARS_WITHIN_S)
+            count = await asyncio.to_thread(self._read_partitions, topic, _APPEARS_WITHIN_S)
         if not count:
-            raise TopicMissing(f"there is no topic {topic!r}")
+            raise TopicMissing(f"topic {topic!r} does not exist")
         self._topics.note(topic, count)
         return count
 
     def forget(self, topic: str) -> None:
-        """Ask anew when the topic is next used: it may have grown, or gone."""
+        """Drop the cached size of a topic, which may have grown or been deleted."""
         self._topics.forget(topic)
 
     async def close(self) -> None:
-        """Wait a little for what is on its way; what is then without word has failed.
+        """Wait briefly for records in flight; those without an outcome then fail.
 
-        On the loop, as outcomes are told to requests that wait there.
+        Runs on the loop, where requests wait for the outcomes.
         """
         deadline = self._loop.time() + _STOP_S
         while len(self._producer) and self._loop.time() < deadline:
@@ -240,18 +239,18 @@ class RecordSender:
         _give_up(self._producer)
 
     def _produce(self, topic: str, records: Sequence[OutgoingRecord], sent: Sequence[Sent]) -> None:
-        """One by one: librdkafka's batches cost as much, and know no headers."""
+        """Produce one by one: librdkafka's batches cost the same and have no headers."""
         produce = self._producer.produce
         for record, callback in zip(records, sent, strict=True):
             try:
-                # By position, as names cost a third more.
+                # Positional arguments, because keywords cost a third more.
                 produce(
                     topic,
                     record.value,
                     record.key,
                     record.partition,
                     callback,
-                    None,  # The callback's other name.
+                    None,  # The second name of the callback.
                     record.timestamp_ms,
                     record.headers,
                 )
@@ -266,12 +265,12 @@ class RecordSender:
         self._timer = self._loop.call_later(POLL_S, self._poll) if len(self._producer) else None
 
     def _renew(self) -> None:
-        """A producer that has lost its place for good refuses everything: go on with a new one."""
+        """Replace a producer after a fatal error, as it rejects all further records."""
         over, self._producer = self._producer, created(confluent_kafka.Producer, self._settings)
         _give_up(over)
 
     async def _make_room(self, size: int) -> None:
-        """Wait while too much waits; a request that is larger than the bound goes alone."""
+        """Wait until the bytes fit into the bound; a larger request is sent alone."""
         deadline = self._loop.time() + self._timeout_s
         while self._waiting_bytes and self._waiting_bytes + size > self._buffer_bytes_max:
             left_s = deadline - self._loop.time()
@@ -281,11 +280,11 @@ class RecordSender:
             if not waiter.done():
                 waiter.cancel()
                 raise BufferFull(
-                    "too much waits for acknowledgement by the brokers; try again later"
+                    "too many bytes wait for acknowledgement by the brokers; try again later"
                 )
 
     def _settle(self, topic: str, size: int, sent: Sequence[Sent]) -> None:
-        """Nothing of a request is on its way any more."""
+        """Account for a request whose records all have an outcome."""
         self._waiting_bytes -= size
         errors = [one.error for one in sent if one.error is not None]
         self._written.records += len(sent) - len(errors)
@@ -301,8 +300,8 @@ class RecordSender:
                 waiter.set_result(None)
                 return
 
-    def _asked_partitions(self, topic: str, appears_within_s: float) -> int:
-        """How many partitions a topic has; 0 for one that does not come into being in time."""
+    def _read_partitions(self, topic: str, appears_within_s: float) -> int:
+        """Read the number of partitions; 0 if the topic does not appear in time."""
         deadline = time.monotonic() + appears_within_s
         while True:
             try:
@@ -319,7 +318,7 @@ class RecordSender:
 
 
 def _give_up(producer: confluent_kafka.Producer) -> None:
-    """Tell whoever waits for a record that is still on its way that nobody knows of it."""
+    """Fail all records in flight."""
     producer.purge()
     producer.poll(0)
 
@@ -329,7 +328,7 @@ def _may_appear(error: KafkaError) -> bool:
 
 
 class _TopicSizes:
-    """How many partitions topics have, as long as that may be believed."""
+    """A cache of the number of partitions of topics."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, float]] = {}

@@ -1,8 +1,8 @@
-"""What nodes tell about themselves: brokers, the metadata quorum, features, log directories."""
+"""Brokers, the metadata quorum, features and log directories of a cluster."""
 
 from collections.abc import Sequence
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, check_code, error_or_none, outcome_of
 from headrace.client.descriptions import (
     BrokerDescription,
     ClusterDescription,
@@ -13,9 +13,15 @@ from headrace.client.descriptions import (
     QuorumReplica,
     ReplicaSize,
 )
-from headrace.errors import KafkaError, error_for
+from headrace.errors import KafkaError
 from headrace.protocol.metadata_topic import METADATA_TOPIC
+from headrace.protocol.schemas.add_raft_voter import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    Listener,
+)
 from headrace.protocol.schemas.describe_cluster import (
+    DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
@@ -33,10 +39,16 @@ from headrace.protocol.schemas.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     ReplicaState,
 )
+from headrace.protocol.schemas.metadata import MetadataResponseBroker
+from headrace.protocol.schemas.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 from headrace.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+from headrace.protocol.uuids import ZERO, from_text, to_text
 
 
 class Nodes:
@@ -46,19 +58,20 @@ class Nodes:
         self._cluster = cluster
 
     def describe(self) -> ClusterDescription:
-        """Brokers, quorum and features; what an older broker cannot tell is left out."""
+        """Describe brokers, quorum and features; parts unknown to older brokers are left out."""
         cluster_id, brokers = self._brokers()
         return ClusterDescription(
-            cluster_id=cluster_id,
-            brokers=brokers,
-            quorum=self._quorum(),
-            features=self._features(),
+            cluster_id=cluster_id, brokers=brokers, quorum=self._quorum(), features=self._features()
         )
+
+    def brokers(self) -> list[BrokerDescription]:
+        """Describe the brokers only: one request."""
+        return self._brokers()[1]
 
     def log_directories(
         self, brokers: Sequence[int] | None = None, topics: Sequence[str] | None = None
     ) -> list[LogDirectory]:
-        """The log directories of all or some brokers, with the sizes of what they hold."""
+        """List log directories of all or some brokers, with the sizes of their replicas."""
         wanted = self._cluster.node_ids() if brokers is None else brokers
         asked = None if topics is None else [self._partitions(topic) for topic in topics]
         return [
@@ -68,19 +81,36 @@ class Nodes:
         ]
 
     def unregister(self, broker: int) -> Outcome:
-        """Forget a broker that is gone for good."""
+        """Unregister a broker that is gone for good."""
         request = UnregisterBrokerRequest(broker_id=broker)
         answer = self._cluster.ask_controller(request, UnregisterBrokerResponse)
-        return Outcome(
-            name=f"broker {broker}",
-            error=error_name(answer.error_code) if answer.error_code else None,
-            message=answer.error_message,
+        return outcome_of(f"broker {broker}", answer.error_code, answer.error_message)
+
+    def add_controller(
+        self, node_id: int, directory_id: str, endpoints: Sequence[tuple[str, str, int]]
+    ) -> Outcome:
+        """Add a running controller to the voters; endpoints are listener name, host and port."""
+        request = AddRaftVoterRequest(
+            cluster_id=None,
+            timeout_ms=self._cluster.timeout_ms,
+            voter_id=node_id,
+            voter_directory_id=from_text(directory_id),
+            listeners=[Listener(*endpoint) for endpoint in endpoints],
         )
+        answer = self._cluster.ask(request, AddRaftVoterResponse)
+        return outcome_of(f"controller {node_id}", answer.error_code, answer.error_message)
+
+    def remove_controller(self, node_id: int, directory_id: str) -> Outcome:
+        """Remove a controller from the voters."""
+        request = RemoveRaftVoterRequest(
+            cluster_id=None, voter_id=node_id, voter_directory_id=from_text(directory_id)
+        )
+        answer = self._cluster.ask(request, RemoveRaftVoterResponse)
+        return outcome_of(f"controller {node_id}", answer.error_code, answer.error_message)
 
     def _directories(self, broker: int, request: DescribeLogDirsRequest) -> list[LogDirectory]:
         answer = self._cluster.ask(request, DescribeLogDirsResponse, broker)
-        if answer.error_code:
-            raise error_for(answer.error_code, f"broker {broker}: {error_name(answer.error_code)}")
+        check_code(answer.error_code, subject=f"broker {broker}")
         return [_directory(broker, result) for result in answer.results]
 
     def _partitions(self, topic: str) -> DescribableLogDirTopic:
@@ -94,15 +124,8 @@ class Nodes:
             return self._brokers_described()
         answer = self._cluster.metadata([])
         brokers = [
-            BrokerDescription(
-                id=broker.node_id,
-                host=broker.host,
-                port=broker.port,
-                rack=broker.rack,
-                is_controller=broker.node_id == answer.controller_id,
-                is_fenced=False,
-            )
-            for broker in answer.brokers
+            _broker(one, one.node_id, answer.controller_id, is_fenced=False)
+            for one in answer.brokers
         ]
         return answer.cluster_id, sorted(brokers, key=lambda broker: broker.id)
 
@@ -110,24 +133,15 @@ class Nodes:
         request = DescribeClusterRequest()
         if self._cluster.connection().version_of(request) >= 2:
             request.include_fenced_brokers = True
-        answer = self._cluster.ask(request, DescribeClusterResponse)
-        if answer.error_code:
-            raise error_for(answer.error_code, answer.error_message or "")
+        answer = self._cluster.query(request, DescribeClusterResponse)
         brokers = [
-            BrokerDescription(
-                id=broker.broker_id,
-                host=broker.host,
-                port=broker.port,
-                rack=broker.rack,
-                is_controller=broker.broker_id == answer.controller_id,
-                is_fenced=broker.is_fenced,
-            )
-            for broker in answer.brokers
+            _broker(one, one.broker_id, answer.controller_id, is_fenced=one.is_fenced)
+            for one in answer.brokers
         ]
         return answer.cluster_id, sorted(brokers, key=lambda broker: broker.id)
 
     def _quorum(self) -> QuorumDescription | None:
-        """The quorum, or nothing where there is none or we may not ask."""
+        """Describe the quorum; None without a quorum or without permission."""
         if not self._cluster.connection().understands(DescribeQuorumRequest):
             return None
         partition = DescribeQuorumRequestPartitionData(partition_index=0)
@@ -155,10 +169,28 @@ class Nodes:
         ]
 
 
+def _broker(
+    one: MetadataResponseBroker | DescribeClusterBroker,
+    id: int,
+    controller: int,
+    *,
+    is_fenced: bool,
+) -> BrokerDescription:
+    return BrokerDescription(
+        id=id,
+        host=one.host,
+        port=one.port,
+        rack=one.rack,
+        is_controller=id == controller,
+        is_fenced=is_fenced,
+    )
+
+
 def _quorum_description(part: DescribeQuorumResponsePartitionData) -> QuorumDescription:
     end = max((voter.log_end_offset for voter in part.current_voters), default=0)
-    replicas = [_replica(state, "voter", end) for state in part.current_voters]
-    replicas += [_replica(state, "observer", end) for state in part.observers]
+    now_ms = max((one.last_caught_up_timestamp for one in part.current_voters), default=-1)
+    replicas = [_replica(state, "voter", end, now_ms) for state in part.current_voters]
+    replicas += [_replica(state, "observer", end, now_ms) for state in part.observers]
     return QuorumDescription(
         leader=part.leader_id,
         leader_epoch=part.leader_epoch,
@@ -167,12 +199,17 @@ def _quorum_description(part: DescribeQuorumResponsePartitionData) -> QuorumDesc
     )
 
 
-def _replica(state: ReplicaState, role: str, end: int) -> QuorumReplica:
+def _replica(state: ReplicaState, role: str, end: int, now_ms: int) -> QuorumReplica:
+    """`now_ms` is the time of the answer: the leader is always caught up with itself."""
+    caught_up_ms = state.last_caught_up_timestamp
+    directory_id = state.replica_directory_id
     return QuorumReplica(
         id=state.replica_id,
         role=role,
         log_end_offset=state.log_end_offset,
         lag=max(0, end - state.log_end_offset),
+        directory_id=None if directory_id == ZERO else to_text(directory_id),
+        behind_ms=max(0, now_ms - caught_up_ms) if caught_up_ms >= 0 else None,
     )
 
 
@@ -191,7 +228,7 @@ def _directory(broker: int, result: DescribeLogDirsResult) -> LogDirectory:
     return LogDirectory(
         broker=broker,
         path=result.log_dir,
-        error=error_name(result.error_code) if result.error_code else None,
+        error=error_or_none(result.error_code),
         total_bytes=result.total_bytes if result.total_bytes >= 0 else None,
         usable_bytes=result.usable_bytes if result.usable_bytes >= 0 else None,
         replicas=sorted(replicas, key=lambda one: (one.topic, one.partition)),

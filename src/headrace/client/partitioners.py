@@ -1,9 +1,9 @@
-"""Which partition a record goes to when its sender does not say.
+"""Partitioners: the choice of a partition for records without one.
 
-A partitioner is any function `(topic, key, value, partitions) -> partition`. It sees the key and
-the value as they were given to `send`. The partitioners that are only a name run inside of
-librdkafka: `murmur2_random` is Java's default (equal keys meet in one partition, records without
-a key fill one partition for a while and then move on), the others are librdkafka's own.
+A partitioner is any function `(topic, key, value, partitions) -> partition`. It receives the key
+and the value as they were passed to `send`. Partitioners given by name run inside librdkafka.
+`murmur2_random` is Java's default: equal keys share a partition, and records without a key stay in
+one partition for a while. The others are librdkafka's own.
 """
 
 import itertools
@@ -21,11 +21,11 @@ ROUND_ROBIN = "roundrobin"
 
 
 class InvalidPartition(HeadraceError, ValueError):
-    """A record was to go to a partition that its topic does not have."""
+    """A record for a partition that its topic does not have."""
 
 
 def round_robin() -> Partitioner:
-    """Each record to the partition after the last one's, whatever its key: a perfect spread."""
+    """Return a partitioner that uses the partitions in turn and ignores keys."""
     turns: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
 
     def partition_of(topic: str, _key: Any, _value: Any, partitions: int) -> int:
@@ -35,25 +35,25 @@ def round_robin() -> Partitioner:
 
 
 def murmur2(key: bytes, partitions: int) -> int:
-    """The partition that Java's default picks for a key: a building block for one's own."""
+    """Return the partition of Java's default partitioner for a key."""
     from confluent_kafka import murmur2 as hashed
 
     return hashed(key, partitions)
 
 
-def chosen(wish: Partitioner | str | None) -> tuple[str, Partitioner | None]:
-    """What runs inside of librdkafka for a wish, and what must be asked before, if anything."""
-    if wish is None or wish == STICKY:
+def chosen(given: Partitioner | str | None) -> tuple[str, Partitioner | None]:
+    """Return the partitioner inside librdkafka, and the function to call before it, if any."""
+    if given is None or given == STICKY:
         return JAVA_DEFAULT, None
-    if wish == ROUND_ROBIN:
+    if given == ROUND_ROBIN:
         return JAVA_DEFAULT, round_robin()
-    if isinstance(wish, str):
-        return wish, None
-    return JAVA_DEFAULT, wish
+    if isinstance(given, str):
+        return given, None
+    return JAVA_DEFAULT, given
 
 
 def checked(partition: object, topic: str, partitions: int, source: str) -> int:
-    """A partition that the topic has, or an error that says who was wrong."""
+    """Return a valid partition, or raise an error that names its source."""
     if isinstance(partition, int) and 0 <= partition < partitions:
         return partition
     raise InvalidPartition(

@@ -1,12 +1,13 @@
-"""What only the leader of a partition knows or may do: offsets, producers, batches, deletion."""
+"""Requests to partition leaders: offsets, producers, batches, deletion of records."""
 
 from collections.abc import Mapping, Sequence
 
-from headrace.client.cluster import Cluster
+from headrace.client.cluster import Cluster, results
 from headrace.client.descriptions import ActiveProducer, PartitionOffset
 from headrace.errors import KafkaError, OffsetOutOfRange, error_for
 from headrace.protocol.schemas.delete_records import (
     DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
@@ -17,12 +18,7 @@ from headrace.protocol.schemas.describe_producers import (
     PartitionResponse,
     TopicRequest,
 )
-from headrace.protocol.schemas.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
+from headrace.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from headrace.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -36,7 +32,7 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 
 HIGH_WATERMARK = -1
-"""In `delete_records_before`: everything that is there now."""
+"""In `delete_records_before`: all records."""
 
 _ORDINARY_CLIENT = -1
 _BATCH_SIZE_MAX = 64 << 20
@@ -49,28 +45,21 @@ class Partitions:
         self._cluster = cluster
 
     def of(self, topic: str) -> list[int]:
-        """The partitions that a topic has."""
+        """List the partitions of a topic."""
         return sorted(part.partition_index for part in self._cluster.topic(topic).partitions)
 
     def offsets(
         self, topic: str, timestamp: int, partitions: Sequence[int] | None = None
     ) -> list[PartitionOffset]:
-        """The first offset at or after a time, or one of LATEST, EARLIEST, MAX_TIMESTAMP."""
+        """Read the first offset at or after a time, or LATEST, EARLIEST or MAX_TIMESTAMP."""
         wanted = self.of(topic) if partitions is None else partitions
 
         def ask(
             leader: int, share: Mapping[int, int]
         ) -> dict[int, ListOffsetsPartitionResponse | KafkaError]:
-            request = ListOffsetsRequest(
-                replica_id=_ORDINARY_CLIENT,
-                topics=[ListOffsetsTopic(name=topic, partitions=_asked(share))],
-                timeout_ms=int(self._cluster.timeout_s * 1000),
-            )
-            answer = self._cluster.ask(request, ListOffsetsResponse, leader)
-            return {
-                part.partition_index: error_for(part.error_code) if part.error_code else part
-                for part in answer.topics[0].partitions
-            }
+            places = {(topic, index): at for index, at in share.items()}
+            found = leader_offsets(self._cluster, leader, places)
+            return {index: one for (_, index), one in found.items()}
 
         found = self._cluster.ask_leaders(topic, dict.fromkeys(wanted, timestamp), ask)
         return [
@@ -84,34 +73,32 @@ class Partitions:
         ]
 
     def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
-        """Delete records below an offset in each partition; the result is where each starts now."""
+        """Delete records below an offset in each partition; return the new first offsets."""
 
-        def ask(leader: int, share: Mapping[int, int]) -> dict[int, int | KafkaError]:
+        def ask(
+            leader: int, share: Mapping[int, int]
+        ) -> dict[int, DeleteRecordsPartitionResult | KafkaError]:
             partitions = [
                 DeleteRecordsPartition(partition_index=index, offset=offset)
                 for index, offset in share.items()
             ]
             request = DeleteRecordsRequest(
                 topics=[DeleteRecordsTopic(name=topic, partitions=partitions)],
-                timeout_ms=int(self._cluster.timeout_s * 1000),
+                timeout_ms=self._cluster.timeout_ms,
             )
             answer = self._cluster.ask(request, DeleteRecordsResponse, leader)
-            return {
-                part.partition_index: (
-                    error_for(part.error_code) if part.error_code else part.low_watermark
-                )
-                for part in answer.topics[0].partitions
-            }
+            return results(answer.topics[0].partitions)
 
         try:
-            return self._cluster.ask_leaders(topic, offsets, ask)
+            found = self._cluster.ask_leaders(topic, offsets, ask)
+            return {index: part.low_watermark for index, part in found.items()}
         except OffsetOutOfRange as error:
             raise self._absent(topic, offsets) from error
 
     def producers(
         self, topic: str, partitions: Sequence[int] | None = None
     ) -> list[ActiveProducer]:
-        """The producers that the partitions remember."""
+        """List the producers that partitions remember."""
         wanted = self.of(topic) if partitions is None else partitions
 
         def ask(
@@ -121,16 +108,23 @@ class Partitions:
                 topics=[TopicRequest(name=topic, partition_indexes=list(share))]
             )
             answer = self._cluster.ask(request, DescribeProducersResponse, leader)
-            return {
-                part.partition_index: error_for(part.error_code) if part.error_code else part
-                for part in answer.topics[0].partitions
-            }
+            return results(answer.topics[0].partitions)
 
         found = self._cluster.ask_leaders(topic, dict.fromkeys(wanted), ask)
         return [producer for part in found.values() for producer in _producers(part)]
 
     def batch_at(self, topic: str, partition: int, offset: int) -> bytes:
-        """The bytes of the batch that holds an offset, as the broker stores them."""
+        """Read the batch at an offset, as the broker stores it."""
+        try:
+            found = self.batches_from(topic, partition, offset, bytes_max=1)
+        except OffsetOutOfRange as error:
+            raise self._absent(topic, {partition: offset}) from error
+        if not found:
+            raise self._absent(topic, {partition: offset})
+        return found
+
+    def batches_from(self, topic: str, partition: int, offset: int, *, bytes_max: int) -> bytes:
+        """Read batches from an offset on, at least one; a brief wait may find none."""
 
         def ask(leader: int, share: Mapping[int, int]) -> dict[int, bytes | KafkaError]:
             wanted = FetchPartition(
@@ -138,13 +132,13 @@ class Partitions:
                 fetch_offset=share[partition],
                 partition_max_bytes=_BATCH_SIZE_MAX,
             )
-            # Brokers of today know topics in a fetch by id, older ones by name.
+            # Newer brokers identify topics in a fetch by id, older ones by name.
             topic_id = self._cluster.topic(topic).topic_id
             request = FetchRequest(
                 topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=[wanted])],
                 max_wait_ms=500,
                 min_bytes=1,
-                max_bytes=1,
+                max_bytes=bytes_max,
             )
             answer = self._cluster.ask(request, FetchResponse, leader)
             if answer.error_code:
@@ -156,16 +150,10 @@ class Partitions:
                 )
             }
 
-        try:
-            found = self._cluster.ask_leaders(topic, {partition: offset}, ask)[partition]
-        except OffsetOutOfRange as error:
-            raise self._absent(topic, {partition: offset}) from error
-        if not found:
-            raise self._absent(topic, {partition: offset})
-        return found
+        return self._cluster.ask_leaders(topic, {partition: offset}, ask)[partition]
 
     def _absent(self, topic: str, offsets: Mapping[int, int]) -> OffsetOutOfRange:
-        """The error for offsets that are not there, with what is."""
+        """Return the error for missing offsets, with the existing range."""
         first = self.offsets(topic, EARLIEST, list(offsets))
         after = self.offsets(topic, LATEST, list(offsets))
         return OffsetOutOfRange(
@@ -182,11 +170,30 @@ def _held(first: int, after: int) -> str:
     return f"holds offsets {first} to {after - 1}" if first < after else "holds no records"
 
 
-def _asked(share: Mapping[int, int]) -> list[ListOffsetsPartition]:
-    return [
-        ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-        for index, timestamp in share.items()
-    ]
+def leader_offsets(
+    cluster: Cluster,
+    leader: int,
+    timestamps: Mapping[tuple[str, int], int],
+    isolation_level: int = 0,
+) -> dict[tuple[str, int], ListOffsetsPartitionResponse | KafkaError]:
+    """Read offsets of partitions with one leader, by topic and partition, in one request."""
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for (topic, index), timestamp in timestamps.items():
+        asked = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        topics.setdefault(topic, []).append(asked)
+    request = ListOffsetsRequest(
+        replica_id=_ORDINARY_CLIENT,
+        isolation_level=isolation_level,
+        topics=[ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        timeout_ms=cluster.timeout_ms,
+    )
+    return {
+        (topic.name, part.partition_index): (
+            error_for(part.error_code) if part.error_code else part
+        )
+        for topic in cluster.ask(request, ListOffsetsResponse, leader).topics
+        for part in topic.partitions
+    }
 
 
 def _producers(part: PartitionResponse) -> list[ActiveProducer]:

@@ -1,7 +1,7 @@
-"""What a payload looks like, guessed from its bytes, and the columns that many of them share.
+"""The format of payloads, guessed from their bytes, and the columns they have in common.
 
-Guesses are for people who do not know a topic yet. They are made from samples, so they may be wrong
-about what is rare.
+Guesses help people who do not know a topic yet. They are based on samples, so they may be wrong for
+rare payloads.
 """
 
 import csv
@@ -19,7 +19,7 @@ DEPTH_MAX = 8
 FIELDS_MAX = 300
 DELIMITERS = (",", ";", "\t", "|")
 WIRE_ID_MAX = 10_000_000
-"""Ids of schemas are counted from 1; a larger one is more likely some other binary format."""
+"""Schema ids count from 1; a larger number suggests another binary format."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIMESTAMP = re.compile(
@@ -31,7 +31,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECIMAL_MAX = 10**38
 
 
-class Kind(Enum):
+class PayloadKind(Enum):
     """A family of payloads."""
 
     NULL = "null"
@@ -45,69 +45,71 @@ class Kind(Enum):
 
 
 STRUCTURE = {
-    Kind.WIRE_FORMAT: "structured",
-    Kind.CSV: "structured",
-    Kind.JSON: "semi-structured",
-    Kind.XML: "semi-structured",
-    Kind.TEXT: "unstructured",
-    Kind.BINARY: "unstructured",
+    PayloadKind.WIRE_FORMAT: "structured",
+    PayloadKind.CSV: "structured",
+    PayloadKind.JSON: "semi-structured",
+    PayloadKind.XML: "semi-structured",
+    PayloadKind.TEXT: "unstructured",
+    PayloadKind.BINARY: "unstructured",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What one payload looks like; two with the same fields and types have the same detail."""
+class PayloadShape:
+    """The format of one payload; equal fields and types have equal details."""
 
-    kind: Kind
+    kind: PayloadKind
     detail: str = ""
     fields: Mapping[str, Any] | None = None
-    """Of a JSON object: its values."""
+    """The values of a JSON object."""
 
 
-def shape_of(payload: bytes | None) -> Shape:
-    """The shape of one payload, looked at alone."""
+def shape_of(payload: bytes | None) -> PayloadShape:
+    """Guess the shape of one payload."""
     if payload is None:
-        return Shape(Kind.NULL)
+        return PayloadShape(PayloadKind.NULL)
     if not payload.strip():
-        return Shape(Kind.EMPTY)
+        return PayloadShape(PayloadKind.EMPTY)
     if payload[0] == 0 and len(payload) > 5:
         id_ = int.from_bytes(payload[1:5], "big")
         if 0 < id_ <= WIRE_ID_MAX:
-            return Shape(Kind.WIRE_FORMAT, f"schema {id_}")
+            return PayloadShape(PayloadKind.WIRE_FORMAT, f"schema {id_}")
     try:
         text = payload.decode("utf-8")
     except UnicodeDecodeError:
-        return Shape(Kind.BINARY)
+        return PayloadShape(PayloadKind.BINARY)
     if any(ord(sign) < 32 and sign not in "\t\r\n" for sign in text):
-        return Shape(Kind.BINARY)
+        return PayloadShape(PayloadKind.BINARY)
     return _text_shape(text, payload)
 
 
-def _text_shape(text: str, payload: bytes) -> Shape:
+def _text_shape(text: str, payload: bytes) -> PayloadShape:
     stripped = text.strip()
-    if not stripped:  # White space of Unicode's, which bytes do not know as such.
-        return Shape(Kind.EMPTY)
+    if not stripped:  # Unicode white space, which `bytes.strip` keeps.
+        return PayloadShape(PayloadKind.EMPTY)
     if stripped[0] in "{[":
         try:
             value = msgspec.json.decode(payload)
         except (msgspec.DecodeError, RecursionError):
-            return Shape(Kind.TEXT)
+            return PayloadShape(PayloadKind.TEXT)
         if isinstance(value, dict):
-            return Shape(Kind.JSON, ddl_of_fields(types_of([value])), value)
-        return Shape(Kind.JSON, "an array")
+            return PayloadShape(PayloadKind.JSON, ddl_of_fields(types_of([value])), value)
+        return PayloadShape(PayloadKind.JSON, "an array")
     if stripped.startswith("<") and stripped.endswith(">"):
-        return Shape(Kind.XML)
+        return PayloadShape(PayloadKind.XML)
     line = text.strip("\r\n")
     delimiter = delimiter_of([line])
     if delimiter and "\n" not in line:
-        return Shape(Kind.CSV, f"{len(fields_of(line, delimiter))} fields by {delimiter!r}")
-    return Shape(Kind.TEXT)
+        return PayloadShape(
+            PayloadKind.CSV, f"{len(fields_of(line, delimiter))} fields by {delimiter!r}"
+        )
+    return PayloadShape(PayloadKind.TEXT)
 
 
 def delimiter_of(lines: Sequence[str]) -> str | None:
-    """The sign that parts each of these lines into the same number of fields, if one does.
+    """Return the delimiter that splits all lines into the same number of fields, if any.
 
-    A space after it says that it is rather a part of a sentence.
+    A delimiter with a space after it counts as punctuation.
     """
     for delimiter in DELIMITERS:
         counts = {len(fields_of(line, delimiter)) for line in lines}
@@ -119,17 +121,17 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
-    """The fields of a line; a sign between quotes parts nothing."""
+    """Split a line into fields; delimiters within quotes do not count."""
     if '"' not in line:
         return line.split(delimiter)
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:  # A field between quotes that is larger than its reader likes.
+    except csv.Error:  # A quoted field beyond the size limit of the reader.
         return line.split(delimiter)
 
 
 def csv_ddl(lines: Sequence[str], delimiter: str) -> str:
-    """Columns `c1, c2, ...` of lines that all have the same number of fields."""
+    """Return the DDL of columns `c1, c2, ...` of lines with equal numbers of fields."""
     rows = [fields_of(line, delimiter) for line in lines]
     width = len(rows[0])
     columns = {
@@ -139,7 +141,7 @@ def csv_ddl(lines: Sequence[str], delimiter: str) -> str:
 
 
 def _text_type(text: str) -> str:
-    """The type of a CSV field's text; an empty one tells nothing."""
+    """Return the type of a CSV field; empty for an empty field."""
     if not text:
         return ""
     if _INTEGER.fullmatch(text):
@@ -161,7 +163,7 @@ def _string_type(text: str) -> str:
 
 
 def _is_in_calendar(text: str) -> bool:
-    """Some write 0000-00-00 for no date, which no reader takes for one."""
+    """Return whether a date exists, unlike 0000-00-00."""
     try:
         dt.datetime.fromisoformat(text)
     except ValueError:
@@ -170,7 +172,7 @@ def _is_in_calendar(text: str) -> bool:
 
 
 def types_of(objects: Iterable[Mapping[str, Any]], depth: int = 0) -> dict[str, str]:
-    """Each field of these objects, in the order of appearance, with the type that fits all."""
+    """Return the fields of objects in order of appearance, with their common types."""
     found: dict[str, list[Any]] = {}
     for one in objects:
         for name, value in one.items():
@@ -180,7 +182,7 @@ def types_of(objects: Iterable[Mapping[str, Any]], depth: int = 0) -> dict[str, 
 
 
 def type_of(values: Sequence[Any], depth: int = 0) -> str:
-    """Spark's type for all of these values, empty if they are all null."""
+    """Return Spark's common type of values; empty if all are null."""
     known = [value for value in values if value is not None]
     if known and depth < DEPTH_MAX:
         if all(isinstance(value, dict) for value in known):
@@ -208,7 +210,7 @@ def _scalar_type(value: Any) -> str:
 
 
 def merged(types: Iterable[str]) -> str:
-    """One type for values of several; a string takes them all."""
+    """Return the common type of several types; STRING holds any."""
     known = set(types) - {""}
     if len(known) == 1:
         return known.pop()
@@ -224,10 +226,10 @@ def merged(types: Iterable[str]) -> str:
 
 
 def ddl_of_fields(types: Mapping[str, str], between: str = " ") -> str:
-    """Spark's DDL of these columns; one that was always null is a string.
+    """Return Spark's DDL of columns; a column without values is a string.
 
-    Spark and Delta have no columns without a name, nor two that differ by small and capital
-    letters; the first of such fields is taken.
+    Spark and Delta have neither columns without a name nor names that differ only in case; the
+    first of such fields is used.
     """
     first = {name.lower(): name for name in reversed(list(types)) if name}
     return ", ".join(
@@ -243,7 +245,62 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def common_kind(shapes: Iterable[Shape]) -> Kind:
-    """What most payloads are, those without content left out."""
-    counted = Counter(shape.kind for shape in shapes if shape.kind not in (Kind.NULL, Kind.EMPTY))
-    return counted.most_common(1)[0][0] if counted else Kind.EMPTY
+def common_kind(shapes: Iterable[PayloadShape]) -> PayloadKind:
+    """Return the most frequent kind of payloads with content."""
+    counted = Counter(
+        shape.kind for shape in shapes if shape.kind not in (PayloadKind.NULL, PayloadKind.EMPTY)
+    )
+    return counted.most_common(1)[0][0] if counted else PayloadKind.EMPTY
+
+
+def registered_format(payloads: Iterable[bytes]) -> str:
+    """Guess the format behind the schema ids of payloads: avro, json or protobuf.
+
+    Payloads do not name it. JSON is recognized by its first character, and Protobuf by fields that
+    fill each payload exactly, which Avro hardly ever does.
+    """
+    contents = [payload[5:] for payload in payloads]
+    if all(content.lstrip()[:1] in (b"{", b"[") for content in contents):
+        return "json"
+    return "protobuf" if all(map(_is_protobuf, contents)) else "avro"
+
+
+def _is_protobuf(content: bytes) -> bool:
+    """Return whether a payload is a list of message indexes followed by a message's fields."""
+    try:
+        count, at = _varint(content, 0)
+        for _ in range(count >> 1):  # Zigzag; 0 means the first message.
+            _, at = _varint(content, at)
+        while at < len(content):
+            tag, at = _varint(content, at)
+            at = _behind_field(content, tag, at)
+    except (IndexError, ValueError):
+        return False
+    return at == len(content) and not count & 1
+
+
+def _behind_field(content: bytes, tag: int, at: int) -> int:
+    if not 0 < tag >> 3 < 1 << 29:
+        raise ValueError("invalid field number")
+    match tag & 7:
+        case 0:
+            return _varint(content, at)[1]
+        case 1:
+            return at + 8
+        case 2:
+            size, at = _varint(content, at)
+            return at + size
+        case 5:
+            return at + 4
+    raise ValueError("invalid field type")
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """Decode a number; return it with the position after it."""
+    value = 0
+    for place in range(10):
+        byte = content[at + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, at + place + 1
+    raise ValueError("invalid number")

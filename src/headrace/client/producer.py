@@ -1,7 +1,7 @@
-"""Records into any topics of any Kafka: confluent-kafka's producer, and what it lacks.
+"""A producer on confluent-kafka's, with futures, partitioners and transactions.
 
-That is a partitioner as a Python function, a future per record that brings the record back with
-its error, a bounded wait for room in the buffer, and transactions as `with` blocks.
+It adds partitioners as Python functions, a future per record that returns the record with its
+error, a bounded wait for room in the buffer, and transactions as `with` blocks.
 """
 
 import time
@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 import confluent_kafka
@@ -20,7 +19,7 @@ from headrace.client.deliveries import Delivery
 from headrace.client.librdkafka import TimedOut, created, exception_for, raised
 from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import Partitioner, checked, chosen
-from headrace.client.producer_transactions import Transactions
+from headrace.client.producer_transactions import ProducerTransactions
 from headrace.client.properties import InvalidProperty, Properties, split
 from headrace.client.serializers import AnySerializer, serialization
 from headrace.errors import HeadraceError, UnknownTopicOrPartition
@@ -32,7 +31,8 @@ _UNSEEN_MAX = 1_000
 _METADATA_S = 300.0
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace",
-    "queue.buffering.max.kbytes": 32 << 10,  # As Java's buffer.memory; librdkafka has a gigabyte.
+    "queue.buffering.max.kbytes": 32
+    << 10,  # Like Java's buffer.memory; librdkafka's default is a gigabyte.
 }
 _PRODUCER_IS_OVER = frozenset(
     {KafkaError._STATE, KafkaError._FATAL, KafkaError._FENCED, KafkaError._PURGE_QUEUE}
@@ -40,14 +40,14 @@ _PRODUCER_IS_OVER = frozenset(
 
 
 class NotBytes(HeadraceError, TypeError):
-    """A key or a value that no serializer makes bytes of."""
+    """A key or a value that is not bytes and has no serializer."""
 
 
 class Producer:
-    """Sends records; close it, or use it in a `with`, so that the last ones are not lost.
+    """Sends records; close it, or use it in a `with` statement, or the last records may be lost.
 
-    Outcomes become known, and callbacks are called, while `send`, `poll`, `flush` or the `result`
-    of a delivery runs, in the thread that called it.
+    Callbacks are called while `send`, `poll`, `flush` or the `result` of a delivery runs, in the
+    thread of the caller.
     """
 
     def __init__(
@@ -62,7 +62,9 @@ class Producer:
         self.max_block_s = own.max_block_s
         self.is_transactional = bool(given.get("transactional.id"))
         if given.get("delivery.report.only.error"):
-            raise InvalidProperty("delivery.report.only.error would leave deliveries without word")
+            raise InvalidProperty(
+                "delivery.report.only.error is not supported: every delivery needs a report"
+            )
         name, self._partitioner = chosen(partitioner or given.pop("partitioner", None))
         settings = {**_DEFAULTS, "logger": FoldedLog(), **given, "partitioner": name}
         producer = created(confluent_kafka.Producer, settings)
@@ -73,7 +75,7 @@ class Producer:
         self._produce = producer.produce
         self._poll = producer.poll
         self.partition_counts = PartitionCounts(producer, self.max_block_s)
-        self.transactions = Transactions(producer, self.max_block_s)
+        self.transactions = ProducerTransactions(producer, self.max_block_s)
         self._unseen: deque[Delivery] = deque(maxlen=_UNSEEN_MAX)
         self._poll_at = 0.0
         self._is_closed = False
@@ -89,18 +91,18 @@ class Producer:
         timestamp_ms: int = 0,
         on_delivery: Callable[[Delivery], None] | None = None,
     ) -> Delivery:
-        """Hand a record over, and return its future at once.
+        """Send a record, and return its future immediately.
 
-        Keys and values are bytes, text or None unless there is a serializer. Waits up to
-        `max.block.ms` for room in the buffer, then raises a `TimeoutError`.
+        Without serializers, keys and values are bytes, text or None. Waits up to `max.block.ms` for
+        room in the buffer, then raises a `TimeoutError`.
         """
         delivery = Delivery(self, on_delivery, topic, value, key, headers, timestamp_ms, partition)
         target = -1
         if partition is not None or not self._is_plain:
             target, key, value, headers = self.prepared(topic, key, value, partition, headers)
         try:
-            # By position, as names cost a third more here: topic, value, key, partition,
-            # callback, its other name, timestamp, headers.
+            # Positional arguments, because keywords cost a third more: topic, value, key,
+            # partition, callback, the callback's second name, timestamp, headers.
             self._produce(topic, value, key, target, delivery, None, timestamp_ms, headers)
         except BufferError:
             self._send_later((topic, value, key, target, delivery, None, timestamp_ms, headers))
@@ -108,58 +110,58 @@ class Producer:
             self._refuse(delivery, error.args[0])
         except TypeError as error:
             raise _not_bytes(key, value, error) from None
-        # Asking for outcomes costs as much as sending, so it is not done for every record.
+        # Polling costs as much as sending, so it is not done for every record.
         if (now := monotonic()) > self._poll_at:
             self._poll_at = now + _POLL_S
             self._poll(0)
         return delivery
 
     def poll(self, timeout_s: float = 0.0) -> int:
-        """Let outcomes become known while nothing is sent; how many did."""
+        """Serve delivery reports; return their number."""
         return self._poll(timeout_s)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until the outcome of every record is known.
 
-        Raises the failure of a record that nobody asked about: no callback, no `result`.
+        Raises the first failure without a callback or a call of `result`.
         """
         if left := self.finish(-1 if timeout_s is None else timeout_s):
             raise TimedOut(f"{records_are(left)} not acknowledged after {timeout_s} s")
         self.raise_unseen()
 
     def finish(self, timeout_s: float) -> int:
-        """Send what waits without lingering; how many records are still without word."""
+        """Send waiting records without lingering; return the number still in flight."""
         return self._producer.flush(timeout_s)
 
     def forget_failures(self) -> None:
-        """Records of an aborted transaction are not delivered on purpose."""
+        """Drop the failures of an aborted transaction, which are intended."""
         self._unseen.clear()
 
     def raise_unseen(self) -> None:
-        """Raise the failure of a record that nobody asked about."""
+        """Raise the first failure that no caller has seen."""
         failed = [delivery for delivery in self._unseen if not delivery.is_seen]
         self._unseen.clear()
         if failed:
             failure = failed[0].failure
             assert failure is not None
             if len(failed) > 1:
-                failure.add_note(f"and {records_are(len(failed) - 1)} not delivered either")
+                failure.add_note(f"and {records_are(len(failed) - 1)} not delivered")
             raise failure
 
     def init_transactions(self) -> None:
-        """Take over the transactional id, and end what its last owner left open.
+        """Take over the transactional id, and abort the previous owner's open transaction.
 
-        A `with` on the producer does it, and so does the first transaction at the latest. Before
-        that a consumer of the chain may wait for offsets that the open transaction holds.
+        A `with` on the producer calls this, and otherwise the first transaction. Until then, a
+        consumer of the chain may wait for offsets of the open transaction.
         """
         self.transactions.initialize()
 
     @contextmanager
     def transaction(self, consumer: Consumer | None = None) -> Iterator[Self]:
-        """What is sent inside appears as a whole when the block ends, or never if it raises.
+        """Commit the block's records as a whole at its end, or abort them if it raises.
 
-        With a consumer, the offsets of what it has handed out are part of the transaction; if
-        the transaction fails the consumer reads the same records again.
+        With a consumer, the offsets of its returned records are part of the transaction. If the
+        transaction fails, the consumer reads the same records again.
         """
         self.transactions.begin()
         try:
@@ -177,18 +179,18 @@ class Producer:
             consumer.note_commit()
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """Return the number of partitions of a topic."""
         return self.partition_counts.of(topic)
 
     def __len__(self) -> int:
-        """How many records are handed over and not yet acknowledged."""
+        """Return the number of records sent and not yet acknowledged."""
         return len(self._producer)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush and disconnect; records still without word after the timeout are given up.
+        """Flush and disconnect; records still in flight after the timeout fail.
 
-        Without a timeout they are when `delivery.timeout.ms` is over, or when no broker has
-        answered for `max.block.ms`: a wrong address is told in a minute.
+        Without a timeout they fail after `delivery.timeout.ms`, or if no broker answers within
+        `max.block.ms`, which reports a wrong address within a minute.
         """
         if self._is_closed:
             return
@@ -200,7 +202,7 @@ class Producer:
             self.disconnect()
 
     def await_broker(self) -> None:
-        """Wait until nothing is on its way or a broker answers; in vain for `max.block.ms` only."""
+        """Wait until all records are sent or a broker answers, for at most `max.block.ms`."""
         deadline = monotonic() + self.max_block_s
         while left := self.finish(min(_ANSWER_S, self.max_block_s)):
             try:
@@ -215,7 +217,7 @@ class Producer:
                     ) from None
 
     def disconnect(self) -> None:
-        """Give up what is still without word, and end librdkafka's threads."""
+        """Fail records still in flight, and end librdkafka's threads."""
         self._is_closed = True
         self._producer.purge()
         self._poll(0)
@@ -227,27 +229,22 @@ class Producer:
             self.init_transactions()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:
-            with suppress(HeadraceError):  # The first error is the one to be seen.
+            with suppress(HeadraceError):  # Raise the first error only.
                 self.close()
 
     def needs_metadata(self, topic: str, partition: int | None) -> bool:
-        """Whether a send has to ask a broker for the topic's partitions first."""
+        """Return whether a send must first request the topic's partitions from a broker."""
         chooses = partition is not None or self._partitioner is not None
         return chooses and not self.partition_counts.is_known(topic)
 
     def prepared(
         self, topic: str, key: Any, value: Any, partition: int | None, headers: Any
     ) -> tuple[int, Any, Any, Any]:
-        """The partition, key, value and headers that librdkafka is given."""
+        """Return the partition, key, value and headers to pass to librdkafka."""
         if partition is not None:
             partition = self.partition_counts.checked(topic, partition)
         elif self._partitioner is not None:
@@ -259,20 +256,20 @@ class Producer:
         return -1 if partition is None else partition, key, value, headers
 
     def note_failure(self, delivery: Delivery) -> None:
-        """Remember a failure until somebody has seen it."""
+        """Keep a failure until a caller has seen it."""
         self._unseen.append(delivery)
 
     def _refuse(self, delivery: Delivery, error: KafkaError) -> None:
-        """A record that librdkafka does not take fails like one that a broker does not take.
+        """Fail a record that librdkafka rejects, like one that a broker rejects.
 
-        Unless it is no fault of the record's: then no record can be sent, and that is raised.
+        Raise an error that prevents all further records.
         """
         if error.fatal() or error.code() in _PRODUCER_IS_OVER:
-            raise exception_for(error, "the producer can send nothing")
+            raise exception_for(error, "the producer cannot send any more")
         delivery(error, None)
 
     def produce(self, arguments: tuple[Any, ...]) -> bool:
-        """Hand one record to librdkafka; whether it had room. The delivery is the fifth."""
+        """Pass a record to librdkafka; return whether it had room. Argument 5 is the delivery."""
         try:
             self._produce(*arguments)
         except BufferError:
@@ -284,7 +281,7 @@ class Producer:
         return True
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
-        """Wait for room; the record's place is behind those that were sent before it."""
+        """Wait for room in the buffer; the record keeps its place in the order."""
         deadline = monotonic() + self.max_block_s
         while (left_s := deadline - monotonic()) > 0:
             self._poll(min(left_s, _WAIT_S))
@@ -300,7 +297,7 @@ class Producer:
 
 
 def _not_bytes(key: Any, value: Any, error: TypeError) -> NotBytes | TypeError:
-    """Why librdkafka does not take a record, and what would make bytes of it."""
+    """Return the error for a key or value of another type, with advice."""
     for name, part in (("value", value), ("key", key)):
         if not isinstance(part, bytes | bytearray | memoryview | str | None):
             return NotBytes(
@@ -315,7 +312,7 @@ def records_are(count: int) -> str:
 
 
 class PartitionCounts:
-    """How many partitions topics have: asked once, and again from time to time, as they grow."""
+    """A cache of the number of partitions of topics, refreshed from time to time."""
 
     def __init__(self, producer: confluent_kafka.Producer, timeout_s: float) -> None:
         self._producer = producer
@@ -327,30 +324,32 @@ class PartitionCounts:
 
     def of(self, topic: str) -> int:
         count, until = self._known.get(topic, (0, 0.0))
-        return count if monotonic() < until else self._asked(topic)
+        return count if monotonic() < until else self._read(topic)
 
     def checked(self, topic: str, partition: int) -> int:
-        """A partition that the topic has; new ones are known as soon as they are used."""
+        """Return an existing partition; refresh the cache for a higher number."""
         count = self.of(topic)
         if partition >= count:
-            count = self._asked(topic)
+            count = self._read(topic)
         return checked(partition, topic, count, "there is no partition")
 
-    def _asked(self, topic: str) -> int:
+    def _read(self, topic: str) -> int:
         deadline = monotonic() + self._timeout_s
         while True:
             left_s = max(0.001, deadline - monotonic())
             try:
                 found = self._producer.list_topics(topic, timeout=left_s).topics[topic]
             except KafkaException as error:
-                raise self._unanswered(topic, raised(error)) from None
+                raise self._timed_out(topic, raised(error)) from None
             if found.partitions and found.error is None:
                 self._known[topic] = (len(found.partitions), monotonic() + _METADATA_S)
                 return len(found.partitions)
-            # A topic may come into being by being named; that takes a moment.
+            # The request may create the topic, which takes a moment.
             if monotonic() + 0.1 > deadline:
                 raise UnknownTopicOrPartition(f"topic {topic!r} does not exist")
             time.sleep(0.1)
 
-    def _unanswered(self, topic: str, error: HeadraceError) -> TimedOut:
-        return TimedOut(f"no broker tells the partitions of {topic!r} within max.block.ms: {error}")
+    def _timed_out(self, topic: str, error: HeadraceError) -> TimedOut:
+        return TimedOut(
+            f"no broker reports the partitions of {topic!r} within max.block.ms: {error}"
+        )

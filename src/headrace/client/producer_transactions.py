@@ -1,7 +1,7 @@
-"""The steps of a transaction, each tried again while librdkafka says that it may still work.
+"""The steps of a transaction, each retried while librdkafka reports a retriable error.
 
-What can go wrong is of three kinds: it passes, the transaction must be aborted (the next one may
-work), or another producer has taken over the transactional id and this one is done.
+Other errors require an abort, after which the next transaction may work, or are final: another
+producer has taken over the transactional id.
 """
 
 import logging
@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from headrace.client.librdkafka import exception_for
 from headrace.errors import HeadraceError, ProducerFenced
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.02
 _FENCED = frozenset(
@@ -24,7 +24,7 @@ _FENCED = frozenset(
 
 
 class TransactionAborted(HeadraceError):
-    """The transaction is not committed, nothing of it is visible; the next one may work."""
+    """The transaction was aborted; the next one may work."""
 
 
 class OffsetsSource(Protocol):
@@ -35,7 +35,7 @@ class OffsetsSource(Protocol):
     def group_metadata(self) -> object: ...
 
 
-class Transactions:
+class ProducerTransactions:
     """The transactions of one producer."""
 
     def __init__(self, producer: confluent_kafka.Producer, timeout_s: float) -> None:
@@ -46,11 +46,11 @@ class Transactions:
 
     @property
     def is_over(self) -> bool:
-        """Whether this producer can do no transaction any more."""
+        """True after a fatal error, which prevents further transactions."""
         return self._is_over
 
     def initialize(self) -> None:
-        """Take over the transactional id, and end what its last owner left open."""
+        """Take over the transactional id, and abort the previous owner's open transaction."""
         if not self._is_initialized:
             self._attempt(self._producer.init_transactions, "init_transactions")
             self._is_initialized = True
@@ -60,7 +60,7 @@ class Transactions:
         self._attempt(lambda _left_s: self._producer.begin_transaction(), "begin_transaction")
 
     def send_offsets(self, consumer: OffsetsSource) -> None:
-        """Let the offsets that a consumer has reached be committed by this transaction."""
+        """Add the offsets of a consumer's returned records to the transaction."""
         offsets = consumer.uncommitted()
         if offsets:
             self._attempt(
@@ -74,13 +74,13 @@ class Transactions:
         self._attempt(self._producer.commit_transaction, "commit_transaction")
 
     def abort(self) -> None:
-        """Take everything back; if even that fails, the coordinator does it in a while."""
+        """Abort the transaction; if that fails, the coordinator aborts it by its timeout."""
         if self._is_over:
             return
         try:
             self._attempt(self._producer.abort_transaction, "abort_transaction")
         except HeadraceError as error:
-            logger.warning("a transaction is left to time out: %s", error)
+            _log.warning("transaction not aborted: %s", error, extra={"error": str(error)})
 
     def _attempt(self, step: Callable[[float], None], name: str) -> None:
         deadline = time.monotonic() + self._timeout_s
@@ -96,13 +96,13 @@ class Transactions:
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether to try again; a conflict with a step that never ended would never end either."""
+    """Return whether to retry; a conflict with an unfinished step would never end."""
     return error.retriable() and error.code() != KafkaError._CONFLICT
 
 
 def _exception(error: KafkaError, step: str) -> HeadraceError:
     if error.code() in _FENCED:
-        return ProducerFenced(f"{step}: another producer has this transactional.id now")
+        return ProducerFenced(f"{step}: another producer has taken over this transactional.id")
     if error.txn_requires_abort():
         aborted = TransactionAborted(f"{step}: {error.str()} ({error.name()})")
         aborted.__cause__ = exception_for(error)

@@ -1,7 +1,7 @@
-"""What a source is like, measured from a sample of its records (ARC-6): pure arithmetic.
+"""Profiles of a topic, computed from a sample of its records (ARC-6).
 
-Velocity, size, frequency, format, keys, skew, bandwidth, heterogeneity; and from them a suggestion
-how a pipeline may read it.
+A profile has velocity, sizes, frequency, format, keys, skew and heterogeneity, and suggests a
+source for a pipeline.
 """
 
 import math
@@ -13,24 +13,24 @@ import msgspec
 
 from headrace.client.payload_shapes import (
     STRUCTURE,
-    Kind,
-    Shape,
+    PayloadKind,
+    PayloadShape,
     common_kind,
     csv_ddl,
     ddl_of_fields,
     delimiter_of,
+    registered_format,
     shape_of,
     types_of,
 )
-from headrace.client.registered_payloads import registered_format
 
 TOP_KEYS = 5
 KEY_TEXT_MAX = 40
 SHAPES_LOOKED_AT = 2_000
-"""Payloads are parsed for their shape; so many of a sample tell enough."""
+"""Number of parsed payloads per sample."""
 
 ORIGIN = ("topic", "partition", "offset", "timestamp")
-"""The columns that tell of every row where its record was."""
+"""The columns with the origin of a record in every row."""
 
 REGULAR_BELOW = 0.5
 BURSTY_ABOVE = 1.5
@@ -38,7 +38,7 @@ BURSTY_ABOVE = 1.5
 
 
 class Sampled(msgspec.Struct, frozen=True, gc=False):
-    """What is measured of one record."""
+    """The measured parts of one record."""
 
     partition: int
     timestamp_ms: int
@@ -52,7 +52,7 @@ class Sampled(msgspec.Struct, frozen=True, gc=False):
 
 
 class Velocity(msgspec.Struct, frozen=True):
-    """How much comes per second of the records' own time; None if that cannot be told."""
+    """Rates per second by the records' timestamps; None if they are unknown."""
 
     records_per_s: float | None
     bytes_per_s: float | None
@@ -71,10 +71,10 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 class Frequency(msgspec.Struct, frozen=True):
-    """The gaps between records, in milliseconds."""
+    """Gaps between records, in milliseconds."""
 
     pattern: str
-    """regular, irregular, bursty, or unknown where all records have one time."""
+    """regular, irregular, bursty, or unknown if all records have the same time."""
     gap_ms_p50: float
     gap_ms_p99: float
     gap_ms_max: float
@@ -82,7 +82,7 @@ class Frequency(msgspec.Struct, frozen=True):
 
 
 class FormatGuess(msgspec.Struct, frozen=True):
-    """What payloads seem to be."""
+    """The guessed format of payloads."""
 
     structure: str
     kind: str
@@ -92,31 +92,31 @@ class FormatGuess(msgspec.Struct, frozen=True):
     detail: str = ""
     kinds: dict[str, float] = {}
     registered: str = ""
-    """Of payloads with the id of a schema: avro, json or protobuf, as it seems."""
+    """The guessed format of payloads with a schema id: avro, json or protobuf."""
     metadata_prefix: str = ""
-    """Stands before `topic`, `offset` and their likes where payloads have fields of these names."""
+    """Prefix of `topic`, `offset` and similar columns if payloads have fields of these names."""
 
 
 class Heterogeneity(msgspec.Struct, frozen=True):
-    """How alike the payloads are: the share of the most frequent shape, and how many there are."""
+    """The share of the most frequent shape, and the number of shapes."""
 
     main_shape_share: float
     shapes: int
 
 
 class KeySkew(msgspec.Struct, frozen=True):
-    """How records spread over keys and partitions."""
+    """The distribution of records over keys and partitions."""
 
     distinct: int
     null_share: float
     top: list[tuple[str, float]]
     partition_records: dict[int, int]
     partition_skew: float | None
-    """The fullest partition's records over what each would have if all had the same."""
+    """Records of the fullest partition divided by the mean."""
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """All that was measured."""
+    """The profile of a topic."""
 
     topic: str
     records: int
@@ -127,9 +127,9 @@ class Profile(msgspec.Struct, frozen=True):
     heterogeneity: Heterogeneity
     keys: KeySkew
     compression: dict[str, int]
-    """How many of the batches looked at have which compression."""
+    """Number of sampled batches by compression."""
     zstd_ratio: float | None
-    """How many times smaller a sample of the values is with zstd."""
+    """Compression ratio of a sample of the values with zstd."""
     suggestion: str
 
 
@@ -140,7 +140,7 @@ def profile_of(
     codecs: Sequence[str],
     zstd_ratio: float | None,
 ) -> Profile:
-    """Measure a sample that has at least one record."""
+    """Compute the profile of a sample with at least one record."""
     shapes = [shape_of(record.value) for record in evenly(records, SHAPES_LOOKED_AT)]
     guess = format_of(shapes, [record.value for record in evenly(records, SHAPES_LOOKED_AT)])
     return Profile(
@@ -159,13 +159,13 @@ def profile_of(
 
 
 def evenly(records: Sequence[Sampled], count_max: int) -> Sequence[Sampled]:
-    """At most so many of the records, from all over the sample."""
+    """Return at most `count_max` records, spread evenly over the sample."""
     step = max(1, math.ceil(len(records) / count_max))
     return records[::step]
 
 
 def velocity_of(records: Sequence[Sampled]) -> Velocity:
-    """The sum of what each partition gets, each over its own span: samples differ in length."""
+    """Add up the rates of partitions, each over its own span, because samples differ in length."""
     by_partition: dict[int, list[Sampled]] = {}
     for record in records:
         by_partition.setdefault(record.partition, []).append(record)
@@ -201,7 +201,7 @@ def sizes_of(sizes: Iterable[int]) -> Sizes:
 
 
 def rank(count: int, share: float) -> int:
-    """The place of a quantile among so many ordered values."""
+    """Return the index of a quantile among `count` ordered values."""
     return min(count - 1, math.ceil(count * share) - 1)
 
 
@@ -226,23 +226,23 @@ def frequency_of(times_ms: Sequence[int]) -> Frequency:
     )
 
 
-def format_of(shapes: Sequence[Shape], values: Sequence[bytes | None]) -> FormatGuess:
-    """What most payloads are, and the columns that they have in common."""
+def format_of(shapes: Sequence[PayloadShape], values: Sequence[bytes | None]) -> FormatGuess:
+    """Return the most frequent format, and the common columns."""
     kind = common_kind(shapes)
     counted = Counter(shape.kind for shape in shapes)
     schema = None
     detail = registered = prefix = ""
-    if kind is Kind.JSON:
+    if kind is PayloadKind.JSON:
         types = types_of([shape.fields for shape in shapes if shape.fields is not None])
         schema = ddl_of_fields(types) or None
         prefix = metadata_prefix(types)
-    elif kind is Kind.WIRE_FORMAT:
+    elif kind is PayloadKind.WIRE_FORMAT:
         ids = Counter(shape.detail for shape in shapes if shape.kind is kind)
         detail = ", ".join(name for name, _ in ids.most_common(TOP_KEYS))
         registered = registered_format(
             value or b"" for shape, value in zip(shapes, values, strict=True) if shape.kind is kind
         )
-    elif kind is Kind.CSV:
+    elif kind is PayloadKind.CSV:
         kind, schema, detail = _csv_guess(shapes, values)
     return FormatGuess(
         structure=STRUCTURE.get(kind, "unknown"),
@@ -257,7 +257,7 @@ def format_of(shapes: Sequence[Shape], values: Sequence[bytes | None]) -> Format
 
 
 def metadata_prefix(columns: Iterable[str]) -> str:
-    """What keeps the names of a payload's columns and those of a record's origin apart."""
+    """Return a prefix that separates the columns of the origin from those of the payload."""
     taken = {column.lower() for column in columns}
     prefix = ""
     while not taken.isdisjoint(prefix + name for name in ORIGIN):
@@ -266,22 +266,24 @@ def metadata_prefix(columns: Iterable[str]) -> str:
 
 
 def _csv_guess(
-    shapes: Sequence[Shape], values: Sequence[bytes | None]
-) -> tuple[Kind, str | None, str]:
-    """Lines are CSV if they have the same number of fields by the same sign; else they are text."""
+    shapes: Sequence[PayloadShape], values: Sequence[bytes | None]
+) -> tuple[PayloadKind, str | None, str]:
+    """Return CSV if all lines have the same number of fields by one delimiter, or text."""
     lines = [
         (value or b"").decode("utf-8").strip("\r\n")
         for shape, value in zip(shapes, values, strict=True)
-        if shape.kind is Kind.CSV
+        if shape.kind is PayloadKind.CSV
     ]
     delimiter = delimiter_of(lines)
     if delimiter is None:
-        return Kind.TEXT, None, ""
-    return Kind.CSV, csv_ddl(lines, delimiter), delimiter
+        return PayloadKind.TEXT, None, ""
+    return PayloadKind.CSV, csv_ddl(lines, delimiter), delimiter
 
 
-def heterogeneity_of(shapes: Sequence[Shape]) -> Heterogeneity:
-    counted = Counter((shape.kind, shape.detail) for shape in shapes if shape.kind is not Kind.NULL)
+def heterogeneity_of(shapes: Sequence[PayloadShape]) -> Heterogeneity:
+    counted = Counter(
+        (shape.kind, shape.detail) for shape in shapes if shape.kind is not PayloadKind.NULL
+    )
     if not counted:
         return Heterogeneity(1.0, 0)
     return Heterogeneity(counted.most_common(1)[0][1] / counted.total(), len(counted))
@@ -302,7 +304,7 @@ def keys_of(keys: Sequence[bytes | None], partition_records: Mapping[int, int]) 
 
 
 def key_text(key: bytes) -> str:
-    """A key for people: text where it is text, else hexadecimal."""
+    """Return a printable form of a key: text or hexadecimal."""
     try:
         text = key.decode("utf-8")
     except UnicodeDecodeError:
@@ -313,21 +315,21 @@ def key_text(key: bytes) -> str:
 
 
 def suggestion_of(topic: str, guess: FormatGuess) -> str:
-    """A source of a pipeline that reads this topic, for pipeline.toml."""
+    """Return a source for this topic in the form of pipeline.toml."""
     name = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in topic)
     name = f"_{name}" if name[0].isdigit() else name
     lines = [f"[sources.{name}]", f"topic = {toml_text(topic)}"]
     options: dict[str, str] = {}
     match guess.kind:
-        case Kind.JSON.value if guess.schema:
+        case PayloadKind.JSON.value if guess.schema:
             lines += ['format = "json"', f"schema = {toml_text(guess.schema)}"]
             if guess.metadata_prefix:
                 options["metadataPrefix"] = guess.metadata_prefix
-        case Kind.CSV.value if guess.schema:
+        case PayloadKind.CSV.value if guess.schema:
             lines += ['format = "csv"', f"schema = {toml_text(guess.schema)}"]
             if guess.detail != ",":
                 options["delimiter"] = guess.detail
-        case Kind.WIRE_FORMAT.value:
+        case PayloadKind.WIRE_FORMAT.value:
             lines.append(f"format = {toml_text(guess.registered)}")
             options["schema.registry.url"] = "http://127.0.0.1:8081"
         case _:
@@ -339,5 +341,5 @@ def suggestion_of(topic: str, guess: FormatGuess) -> str:
 
 
 def toml_text(text: str) -> str:
-    """A TOML string: its escapes are JSON's, but for one control character."""
+    """Return a TOML string, whose escapes are JSON's except for one control character."""
     return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")

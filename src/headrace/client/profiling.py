@@ -1,4 +1,4 @@
-"""Takes a sample of a topic's records and measures it. Reads, and leaves no trace."""
+"""Samples the records of a topic for a profile, without any commit."""
 
 import time
 from collections import Counter, deque
@@ -15,25 +15,25 @@ from headrace.protocol.batches import read_header
 from headrace.protocol.compression import Codec
 
 IDLE_S_MAX = 10.0
-"""How long a partition may send nothing before the sample is taken as it is."""
+"""Longest wait for further records of a partition."""
 SECONDS_MAX = 60.0
 RECORDS_MAX = 1_000_000
 FURTHER_BACK = 8
-"""So many times as many offsets are read when too few of them have a record."""
+"""Growth of the range of offsets if too few of them have a record."""
 BATCHES_LOOKED_AT = 8
 COMPRESSED_BYTES_MAX = 1 << 20
 
 
 class NothingToMeasure(HeadraceError):
-    """There are no records to take a sample of."""
+    """The topic has no records to sample."""
 
 
 class ReadRecords(NamedTuple):
-    """What was read of some partitions."""
+    """Records of some partitions."""
 
     messages: list[Message]
     is_whole: bool
-    """Whether their ends were reached; else the last records are those that are missing."""
+    """Whether the ends were reached; if not, the last records are missing."""
 
 
 def profile_topic(
@@ -45,7 +45,7 @@ def profile_topic(
     seconds: float | None = None,
     now_ms: int | None = None,
 ) -> Profile:
-    """Measure the last records of a topic, or those of the last seconds."""
+    """Compute the profile of the last records of a topic, or of the last seconds."""
     reader = RecordReader(bootstrap, topic, {"isolation.level": "read_committed", **properties})
     try:
         bounds = {partition: reader.bounds(partition) for partition in reader.partitions()}
@@ -73,11 +73,11 @@ def profile_topic(
 def last_records(
     reader: RecordReader, begins: Mapping[int, int], ends: Mapping[int, int], records: int
 ) -> list[Message]:
-    """As many of the last records, from further back where only few offsets have one.
+    """Read the last records, from further back if only few offsets have one.
 
-    The others are those of aborted records and of the ends of transactions, or compaction has
-    emptied them. What is read from further back and does not come to the end is of other, older
-    records than were asked for: what was read before it is then the better sample.
+    Offsets without a record belong to aborted records, transaction markers or compacted records. A
+    read from further back that misses the end has older records than requested, so the previous
+    read is then the better sample.
     """
     held = {partition: end - begins[partition] for partition, end in ends.items()}
     ends_at = time.monotonic() + SECONDS_MAX
@@ -98,7 +98,7 @@ def last_records(
 
 
 def kept(partitions: Sequence[int], records: int) -> list[int]:
-    """Which of the records of these partitions are kept: the last ones of each, by its share."""
+    """Return the indexes of the last records of each partition, as many as its share."""
     found = Counter(partitions)
     left_out = found - Counter(sample_sizes(found, records))
     places = []
@@ -111,11 +111,10 @@ def kept(partitions: Sequence[int], records: int) -> list[int]:
 
 
 def sample_sizes(held: Mapping[int, int], records: int) -> dict[int, int]:
-    """How many records to take of each partition: of a full one more, as many as its share.
+    """Distribute the sample over the partitions in proportion to their records.
 
-    The sample is then like the topic. As many of each would show the keys of a nearly empty
-    partition as often as the one key that fills another. Rounding is in favour of those that lose
-    most by it, so that not one more is taken than asked for.
+    Equal numbers would overstate the keys of a nearly empty partition. Rounding favours the largest
+    remainders, so the sum never exceeds `records`.
     """
     total = sum(held.values())
     wanted = min(records, total)
@@ -127,7 +126,7 @@ def sample_sizes(held: Mapping[int, int], records: int) -> dict[int, int]:
 
 
 def begins_at(reader: RecordReader, ends: Mapping[int, int], timestamp_ms: int) -> dict[int, int]:
-    """Where each partition's records since a time begin; at the end if it has none."""
+    """Return the first offset of each partition since a time, or its end."""
     found = {partition: reader.offset_at(partition, timestamp_ms) for partition in ends}
     return {
         partition: end if (begin := found[partition]) is None else min(begin, end)
@@ -138,9 +137,9 @@ def begins_at(reader: RecordReader, ends: Mapping[int, int], timestamp_ms: int) 
 def read_to_end(
     reader: RecordReader, begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> ReadRecords:
-    """The last records up to the ends that were seen first; a topic that grows is not chased.
+    """Read up to the given ends, so that a growing topic does not prolong the read.
 
-    Of each partition as many are kept as its share of the offsets, and those that came last.
+    Keep the last records of each partition, as many as its share of the offsets.
     """
     reader.assign_at(begins)
     counts = {partition: ends[partition] - begin for partition, begin in begins.items()}
@@ -177,7 +176,7 @@ def sampled(message: Message) -> Sampled:
 def codecs_of(
     bootstrap: str, topic: str, properties: Mapping[str, str], messages: Sequence[Message]
 ) -> list[str]:
-    """The compression of some batches, as the broker stores them."""
+    """Return the compression of some batches, as the broker stores them."""
     step = max(1, len(messages) // BATCHES_LOOKED_AT)
     found = []
     with Admin(bootstrap, dict(properties)) as admin:
@@ -187,14 +186,14 @@ def codecs_of(
                     topic, message.partition() or 0, message.offset() or 0
                 )
             except OffsetOutOfRange:
-                continue  # Retention was quicker.
+                continue  # Deleted by retention in the meantime.
             codec = read_header(batch).codec
             found.append(Codec(codec).name.lower() if codec <= Codec.ZSTD else "unknown")
     return found
 
 
 def zstd_ratio(values: Sequence[bytes]) -> float | None:
-    """How many times smaller values from all over the sample become together, as in a batch."""
+    """Return the compression ratio of values from the whole sample, compressed together."""
     import cramjam
 
     step = -(-sum(map(len, values)) // COMPRESSED_BYTES_MAX)

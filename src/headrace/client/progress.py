@@ -1,7 +1,7 @@
-"""Which records an application has been given, and so which offsets may be committed.
+"""Progress of an application through its records, and the offsets that may be committed.
 
-Records come in batches and are handed out as a whole or one by one. A record is processed when the
-application asks for more. No clock, no client: only lists of records and offsets.
+Records arrive in batches and are returned as a whole or one by one. A record is processed when the
+application requests more. This module has neither clock nor client, only lists and offsets.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -10,19 +10,19 @@ from operator import length_hint
 from confluent_kafka import Message
 
 Place = tuple[str, int]
-"""A topic and a partition of it."""
+"""A topic and a partition."""
 
 
-class Progress:
-    """The account of one consumer."""
+class ReadProgress:
+    """The progress of one consumer."""
 
     def __init__(self) -> None:
         self.only_topic: str | None = None
-        """The one topic that all records are of, where that is known: it makes counting cheap."""
+        """The only topic of all records, if known, which makes counting cheaper."""
         self.positions: dict[Place, int] = {}
         """The offset after the last processed record."""
         self.uncommitted: dict[Place, int] = {}
-        """Those of the positions that no commit has told the group yet."""
+        """Positions without a commit."""
         self._batch: list[Message | None] = []
         self._rest: Iterator[Message | None] | None = None
         self._counted = 0
@@ -33,16 +33,16 @@ class Progress:
         return bool(self._unread)
 
     def keep_unread(self, batch: list[Message]) -> None:
-        """Records that have arrived."""
+        """Add received records."""
         self._unread += batch
 
     def hand_out(self) -> list[Message]:
-        """All that is unread, at once."""
+        """Return all unread records."""
         self._begin()
         return list(self._batch)  # type: ignore[arg-type]  # Only records handed out turn to None.
 
     def hand_out_within(self, bytes_max: int, size_of: Callable[[Message], int]) -> list[Message]:
-        """As much of the unread as fits, and at least one record; the rest stays unread."""
+        """Return unread records up to a size, at least one; the others stay unread."""
         left, count = bytes_max, 0
         for message in self._unread:
             left -= size_of(message)
@@ -54,13 +54,13 @@ class Progress:
         return list(self._batch)  # type: ignore[arg-type]  # As above.
 
     def hand_out_singly(self) -> Iterator[Message]:
-        """All that is unread, one by one; what the application leaves is unread again."""
+        """Iterate over unread records; those that are not consumed stay unread."""
         self._begin()
         self._rest = iter(self._batch)
         return self._rest  # type: ignore[return-value]
 
     def settle(self) -> bool:
-        """The application asks for more: what it was given is processed. Whether that was any."""
+        """Mark the returned records as processed; return whether there were any."""
         handed = self._handed()
         left = [message for message in self._batch[handed:] if message is not None]
         self._unread = left + self._unread
@@ -71,35 +71,35 @@ class Progress:
         return bool(offsets)
 
     def settle_after_error(self) -> None:
-        """Work has failed: the record or the batch that was worked on is not processed."""
+        """Mark returned records as processed, except for the record or batch in progress."""
         handed = max(self._counted, self._handed() - 1) if self._rest is not None else self._counted
         del self._batch[handed:]
         self._rest = None
         self.settle()
 
     def to_commit(self) -> dict[Place, int]:
-        """The offsets after everything that was handed out since the last commit."""
+        """Return the offsets after all records returned since the last commit."""
         return self.uncommitted | self._offsets(self._handed())
 
     def note_commit(self) -> None:
-        """Everything that was handed out is committed."""
+        """Mark all returned records as committed."""
         self.positions |= self._offsets(self._handed())
         self._counted = self._handed()
         self.uncommitted.clear()
 
     def position(self, place: Place) -> int | None:
-        """The offset after the last record that was handed out."""
+        """Return the offset after the last returned record."""
         return self._offsets(self._handed()).get(place, self.positions.get(place))
 
     def first_offsets(self) -> dict[Place, int]:
-        """Where the batch began that is in the application's hands."""
+        """Return the first offsets of the batch in progress."""
         batch = [message for message in self._batch[: self._handed()] if message is not None]
         return {place_of(message): offset_of(message) for message in reversed(batch)}
 
     def drop(self, places: Collection[Place]) -> None:
-        """Forget partitions, because they have gone or are read from elsewhere.
+        """Drop the records of partitions that are revoked or continue at another offset.
 
-        Records in hand stay where they are in the list, as an iterator runs over it.
+        Returned records keep their index in the list, because an iterator runs over it.
         """
         handed = self._handed()
         self._batch[handed:] = [
@@ -122,12 +122,12 @@ class Progress:
         self._counted = 0
 
     def _handed(self) -> int:
-        """How many records of the batch the application has."""
+        """Return the number of returned records of the batch."""
         return len(self._batch) - (0 if self._rest is None else length_hint(self._rest))
 
     def _offsets(self, handed: int) -> dict[Place, int]:
         batch = self._batch[self._counted : handed]
-        # This runs for every record; the last of each partition stays.
+        # Runs for every record; the last one of each partition remains.
         last: Iterable[Message]
         if self.only_topic is not None:
             last = {one.partition(): one for one in batch if one is not None}.values()

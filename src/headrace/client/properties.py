@@ -1,7 +1,7 @@
 """The properties of clients: librdkafka's names unchanged, and Java's where librdkafka has none.
 
-librdkafka itself decides which names exist, so that a newer one is not held to our list; the list
-(made by tools/librdkafka_properties.py) only tells which name a misspelt one may have meant.
+librdkafka itself decides which names exist, so newer versions may have more. Our list of names (by
+tools/librdkafka_properties.py) only serves suggestions for misspelt names.
 """
 
 import time
@@ -20,22 +20,22 @@ Properties = Mapping[str, Any] | str
 
 
 class InvalidProperty(HeadraceError, ValueError):
-    """A property that does not exist, or a value that it cannot have."""
+    """An unknown property, or an invalid value."""
 
 
 class OwnSettings(msgspec.Struct, frozen=True):
-    """What librdkafka lacks and this layer adds, under the names that Java's clients use."""
+    """Settings of this layer that librdkafka lacks, under the names of Java's clients."""
 
     max_block_s: float = 60.0
-    """How long a send waits for room in the buffer, and a transaction for its coordinator."""
+    """Longest wait for room in the buffer, or for a transaction coordinator."""
     api_timeout_s: float = 60.0
-    """How long a question to the brokers may take."""
+    """Time limit of a request to the brokers."""
     max_poll_records: int = 500
-    """How many records one poll hands out at most."""
+    """Maximum number of records per poll."""
 
 
 def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
-    """librdkafka's part of the properties, and ours."""
+    """Separate librdkafka's properties from ours."""
     if isinstance(properties, str):
         properties = {"bootstrap.servers": properties}
     given = {name: value for name, value in properties.items() if value is not None}
@@ -56,26 +56,26 @@ def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
 
 
 def with_librdkafkas_names(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with what they say about security under librdkafka's names."""
+    """Rename Java's security settings to librdkafka's."""
     return java_security.translated(properties)
 
 
 def for_librdkafka(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Security as librdkafka takes it: a token that is given becomes a function that gives it."""
+    """Rename security settings; a token becomes a function that returns it."""
     given = with_librdkafkas_names(properties)
     token = given.pop(TOKEN, None)
     if token is not None:
-        given["oauth_cb"] = lambda _: (str(token), time.time() + _TOKEN_TOLD_FOR_S)
+        given["oauth_cb"] = lambda _: (str(token), time.time() + _TOKEN_LIFETIME_S)
     return given
 
 
 def unknown(name: str) -> InvalidProperty:
-    """The error for a name that librdkafka does not know, with the one it is nearest to."""
-    return InvalidProperty(f"there is no property {name!r}{nearest(name, names())}")
+    """Return the error for an unknown name, with the nearest known name."""
+    return InvalidProperty(f"unknown property {name!r}{nearest(name, names())}")
 
 
 def names() -> list[str]:
-    """Every name that a client takes."""
+    """Return the names of all properties."""
     text = files("headrace.client").joinpath("librdkafka_properties.txt").read_text()
     return [*(line.split()[0] for line in text.splitlines()), *_JAVA_NAMES, *_OWN_NAMES]
 
@@ -97,10 +97,10 @@ def _kilobytes(value: Any) -> int:
 
 
 TOKEN = "sasl.oauthbearer.token"
-"""A token for OAUTHBEARER; librdkafka has a function in its place, which no file can hold."""
+"""A token for OAUTHBEARER; librdkafka takes only a function, which no file can hold."""
 
-_TOKEN_TOLD_FOR_S = 3600
-"""librdkafka asks again after this long; whether the token still counts, the broker decides."""
+_TOKEN_LIFETIME_S = 3600
+"""Interval after which librdkafka reads the token again; brokers check its expiry."""
 
 _OWN_NAMES = ("max.block.ms", "default.api.timeout.ms", "max.poll.records", TOKEN)
 

@@ -1,13 +1,12 @@
-"""Quotas of users, clients and addresses by the wire: what is set, and changes to it."""
+"""Quotas of users, clients and addresses: describe and alter them."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 import msgspec
 
-from headrace.client.cluster import ANY_NODE, Cluster, error_name
+from headrace.client.cluster import Cluster, outcome_of
 from headrace.client.descriptions import Outcome
-from headrace.errors import error_for
 from headrace.protocol.schemas.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
@@ -23,11 +22,11 @@ from headrace.protocol.schemas.describe_client_quotas import (
 )
 
 Entity = Mapping[str, str | None]
-"""Whose a quota is, by `user`, `client-id` or `ip`; None is the default of that kind."""
+"""The owner of a quota by `user`, `client-id` or `ip`; None is the default of that kind."""
 
 
 class Match(IntEnum):
-    """Which entities of a kind are meant."""
+    """Entities of a kind that a filter selects."""
 
     EXACT = 0
     DEFAULT = 1
@@ -35,7 +34,7 @@ class Match(IntEnum):
 
 
 class QuotaFilter(msgspec.Struct, frozen=True):
-    """One part of the entities that are asked for; `name` counts for EXACT alone."""
+    """A condition on one kind of entities; `name` applies to EXACT only."""
 
     kind: str
     match: Match
@@ -43,14 +42,14 @@ class QuotaFilter(msgspec.Struct, frozen=True):
 
 
 class ClientQuota(msgspec.Struct, frozen=True):
-    """What is set for an entity, by the names of its quotas."""
+    """The quotas of an entity by name."""
 
     entity: dict[str, str | None]
     values: dict[str, float]
 
 
 class Quotas:
-    """What clients may use of a cluster."""
+    """The quotas of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -58,7 +57,7 @@ class Quotas:
     def describe(
         self, filters: Sequence[QuotaFilter] = (), *, strict: bool = False
     ) -> list[ClientQuota]:
-        """The quotas that fit all filters; `strict` leaves out entities with further parts."""
+        """Return quotas that match all filters; `strict` excludes entities with further parts."""
         request = DescribeClientQuotasRequest(
             components=[
                 ComponentData(entity_type=one.kind, match_type=one.match, match=one.name)
@@ -66,26 +65,19 @@ class Quotas:
             ],
             strict=strict,
         )
-
-        def attempt() -> list[ClientQuota]:
-            answer = self._cluster.ask(request, DescribeClientQuotasResponse, ANY_NODE)
-            if answer.error_code:
-                reason = answer.error_message or error_name(answer.error_code)
-                raise error_for(answer.error_code, reason)
-            return [
-                ClientQuota(
-                    {part.entity_type: part.entity_name for part in one.entity},
-                    {value.key: value.value for value in one.values},
-                )
-                for one in answer.entries or ()
-            ]
-
-        return self._cluster.retry(attempt)
+        answer = self._cluster.query(request, DescribeClientQuotasResponse)
+        return [
+            ClientQuota(
+                {part.entity_type: part.entity_name for part in one.entity},
+                {value.key: value.value for value in one.values},
+            )
+            for one in answer.entries or ()
+        ]
 
     def alter(
         self, entity: Entity, values: Mapping[str, float | None], *, validate_only: bool = False
     ) -> Outcome:
-        """Set quotas of an entity; None takes one away."""
+        """Set quotas of an entity; None removes a quota."""
         entry = AlterClientQuotasRequestEntryData(
             entity=[
                 AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
@@ -97,17 +89,10 @@ class Quotas:
             ],
         )
         request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
-
-        def attempt() -> Outcome:
-            answer = self._cluster.ask_controller(request, AlterClientQuotasResponse)
-            (result,) = answer.entries
-            return Outcome(
-                name=_shown(result.entity),
-                error=error_name(result.error_code) if result.error_code else None,
-                message=result.error_message if result.error_code else None,
-            )
-
-        return self._cluster.retry(attempt)
+        cluster = self._cluster
+        (result,) = cluster.query(request, AlterClientQuotasResponse, cluster.controller_id).entries
+        message = result.error_message if result.error_code else None
+        return outcome_of(_shown(result.entity), result.error_code, message)
 
 
 def _shown(entity: Sequence[AlterClientQuotasResponseEntityData]) -> str:

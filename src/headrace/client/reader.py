@@ -1,8 +1,8 @@
-"""Records of a topic's partitions from any offset or time, or as a member of a consumer group.
+"""Readers of one topic, from any offset or time, or as a member of a consumer group.
 
-`RecordReader` assigns partitions to itself and keeps no progress at the broker: reading with it
-disturbs nobody. `GroupReader` shares the topic with others and commits what its caller is done
-with. confluent-kafka's consumer wrapped once; batches come as lists of its messages.
+`RecordReader` assigns partitions to itself and commits nothing, so it does not affect other
+consumers. `GroupReader` shares the topic with its group and commits. Both wrap confluent-kafka's
+consumer and return lists of its messages.
 """
 
 import os
@@ -31,26 +31,26 @@ _DEFAULTS: dict[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
-    "fetch.queue.backoff.ms": 5,  # The default of a second makes a fast reader wait for nothing.
+    "fetch.queue.backoff.ms": 5,  # The default of a second delays a fast reader.
     "queued.max.messages.kbytes": 65_536,
     "fetch.message.max.bytes": 8 << 20,
     "allow.auto.create.topics": False,
-    "auto.offset.reset": "earliest",  # Only met when retention overtakes the reader.
+    "auto.offset.reset": "earliest",  # Applies only if retention overtakes the reader.
 }
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Where reading begins: exactly one of the three is set, or none for the end of the log."""
+    """The start of reading: at most one of the three is set; the default is the end."""
 
     offset: int | None = None
-    """An offset; a negative one counts back from the end of each partition."""
+    """An offset; a negative number counts from the end of each partition."""
     timestamp_ms: int | None = None
     """The first record at or after this time."""
     from_beginning: bool = False
 
 
 class RecordReader:
-    """Reads partitions of one topic; ends never by itself, but knows when it stands at the end."""
+    """Reads partitions of one topic without end, and reports when all ends were reached."""
 
     def __init__(
         self, bootstrap: str, topic: str, properties: Mapping[str, Any], timeout_s: float = 10.0
@@ -61,14 +61,14 @@ class RecordReader:
         self._assigned: frozenset[int] = frozenset()
         self._ended: set[int] = set()
         self.outage: str | None = None
-        """Why no broker can be read from now; nothing once one has answered again."""
+        """The reason why no broker answers now; None once one answers again."""
         defaults = {"group.id": f"headrace-reader-{os.getpid()}", **_DEFAULTS}
         with self._translating():
             settings = client_settings(bootstrap, properties, defaults)
             self._consumer = Consumer({"error_cb": self._on_trouble, **settings})
 
     def partitions(self) -> list[int]:
-        """The partitions that the topic has."""
+        """List the partitions of the topic."""
         with self._translating():
             listed = self._consumer.list_topics(self.topic, timeout=self._timeout_s)
         topic = listed.topics[self.topic]
@@ -81,23 +81,23 @@ class RecordReader:
         return sorted(topic.partitions)
 
     def assign(self, start: Start, partitions: Sequence[int]) -> None:
-        """Begin to read these partitions."""
+        """Start reading partitions."""
         self._assign(self._start_of(start, index) for index in partitions)
 
     def assign_at(self, offsets: Mapping[int, int]) -> None:
-        """Begin to read these partitions, each at an offset of its own."""
+        """Start reading partitions, each at its own offset."""
         self._assign(TopicPartition(self.topic, index, at) for index, at in offsets.items())
 
     @property
     def is_at_end(self) -> bool:
-        """Whether every partition was read to its end at least once."""
+        """True if every partition was read to its end at least once."""
         return self._ended >= self._assigned
 
     def read(self, count_max: int = BATCH_RECORDS_MAX, timeout_s: float = POLL_S) -> list[Message]:
-        """The next records, none when none came in time.
+        """Return the next records, or none after the timeout.
 
-        Waits for one and takes what is there besides: librdkafka's own bulk call would wait the
-        whole time for a full list, and so add to the age of the first record.
+        Waits for one record and takes further fetched ones: librdkafka's bulk call waits the whole
+        time for a full list, which delays the first record.
         """
         first = self._consumer.poll(timeout_s)
         if first is None:
@@ -111,23 +111,23 @@ class RecordReader:
         return [message for message in messages if self._is_record(message)]
 
     def commit(self) -> None:
-        """Keep how far the caller is; without a group there is nobody who would."""
+        """Commit the position; does nothing without a group."""
 
     def close(self) -> None:
-        """Leave; without a group there is nobody to tell."""
+        """Disconnect, and leave the group if any."""
         self._consumer.close()
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset of a partition, and the offset after its last."""
+        """Return the first offset of a partition, and the offset after its last record."""
         wanted = TopicPartition(self.topic, partition)
         with self._translating():
             found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_s)
         if found is None:
-            raise ClientFailure(f"{self.topic}-{partition} did not tell its offsets in time")
+            raise ClientFailure(f"{self.topic}-{partition} did not report its offsets in time")
         return found[0], found[1]
 
     def offset_at(self, partition: int, timestamp_ms: int) -> int | None:
-        """The offset of the first record at or after a time; None if there is none."""
+        """Return the offset of the first record at or after a time, if any."""
         found = self._start_at_time(partition, timestamp_ms).offset
         return None if found == OFFSET_END else found
 
@@ -140,7 +140,7 @@ class RecordReader:
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
-        """What librdkafka raises becomes an error that tells a user something."""
+        """Translate errors of librdkafka."""
         try:
             yield
         except KafkaException as error:
@@ -153,14 +153,13 @@ class RecordReader:
             return self._start_at_time(partition, start.timestamp_ms)
         first, end = self.bounds(partition)
         if start.offset is None:
-            # Asked now, not by librdkafka later: what is written from here on will be read.
+            # Resolved now, not by librdkafka later, so that all records from now on are read.
             return TopicPartition(self.topic, partition, end)
         if start.offset < 0:
             return TopicPartition(self.topic, partition, max(first, end + start.offset))
         if not first <= start.offset <= end:
             raise ClientFailure(
-                f"{self.topic}-{partition} holds offsets {first} to {end}; {start.offset} is not"
-                " among them"
+                f"{self.topic}-{partition} has offsets {first} to {end}, not {start.offset}"
             )
         return TopicPartition(self.topic, partition, start.offset)
 
@@ -174,7 +173,7 @@ class RecordReader:
         return TopicPartition(self.topic, partition, offset)
 
     def _on_trouble(self, error: KafkaError) -> None:
-        """librdkafka tries again by itself; who waits may still want to know why."""
+        """Keep the reason of an outage; librdkafka itself retries."""
         if error.code() in PASSING:
             self.outage = error.str()
 
@@ -192,7 +191,7 @@ class RecordReader:
 
 
 class GroupReader(RecordReader):
-    """Reads the share of a topic that its group gives to it, from where the group stands."""
+    """Reads the partitions that its group assigns, from the group's committed offsets."""
 
     def __init__(
         self,
@@ -210,13 +209,13 @@ class GroupReader(RecordReader):
         self._is_committed = True
 
     def join(self) -> None:
-        """Take part; partitions come and go as members do."""
-        self.partitions()  # A topic that is not there is told now, not waited for.
+        """Join the group."""
+        self.partitions()  # Reports a missing topic now instead of waiting for it.
         self._consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether there are partitions, and each was read to its end at least once."""
+        """True if partitions are assigned, and each was read to its end at least once."""
         return bool(self._assigned) and super().is_at_end
 
     def read(self, count_max: int = BATCH_RECORDS_MAX, timeout_s: float = POLL_S) -> list[Message]:
@@ -225,7 +224,7 @@ class GroupReader(RecordReader):
         return found
 
     def commit(self) -> None:
-        """Let the group go on after all that was read."""
+        """Commit all records that were read."""
         if self._is_committed:
             return
         with self._translating():

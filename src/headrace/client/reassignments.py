@@ -1,12 +1,11 @@
-"""Partitions on their way from some brokers to others, by the wire."""
+"""Reassignments of partitions to other brokers."""
 
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, by_topic, error_or_none
 from headrace.client.descriptions import PartitionOutcome
-from headrace.errors import error_for
 from headrace.protocol.schemas.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -21,7 +20,7 @@ from headrace.protocol.schemas.list_partition_reassignments import (
 
 
 class Reassignment(msgspec.Struct, frozen=True, order=True):
-    """One partition that is being moved."""
+    """A reassignment in progress."""
 
     topic: str
     partition: int
@@ -31,7 +30,7 @@ class Reassignment(msgspec.Struct, frozen=True, order=True):
 
 
 class Reassignments:
-    """What a cluster is moving, and what it is to move."""
+    """The reassignments of a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -39,60 +38,48 @@ class Reassignments:
     def under_way(
         self, topic: str | None = None, partitions: Sequence[int] = ()
     ) -> list[Reassignment]:
-        """All that is being moved, or what of these partitions is."""
+        """List reassignments in progress: all, or those of the given partitions."""
         topics = None
         if topic is not None:
             topics = [ListPartitionReassignmentsTopics(topic, list(partitions))]
         request = ListPartitionReassignmentsRequest(
-            timeout_ms=int(self._cluster.timeout_s * 1000), topics=topics
+            timeout_ms=self._cluster.timeout_ms, topics=topics
         )
-
-        def attempt() -> list[Reassignment]:
-            answer = self._cluster.ask_controller(request, ListPartitionReassignmentsResponse)
-            if answer.error_code:
-                reason = answer.error_message or error_name(answer.error_code)
-                raise error_for(answer.error_code, reason)
-            return sorted(
-                Reassignment(
-                    one.name,
-                    part.partition_index,
-                    part.replicas,
-                    part.adding_replicas,
-                    part.removing_replicas,
-                )
-                for one in answer.topics
-                for part in one.partitions
+        cluster = self._cluster
+        answer = cluster.query(request, ListPartitionReassignmentsResponse, cluster.controller_id)
+        return sorted(
+            Reassignment(
+                one.name,
+                part.partition_index,
+                part.replicas,
+                part.adding_replicas,
+                part.removing_replicas,
             )
-
-        return self._cluster.retry(attempt)
+            for one in answer.topics
+            for part in one.partitions
+        )
 
     def alter(
         self, moves: Mapping[tuple[str, int], Sequence[int] | None]
     ) -> list[PartitionOutcome]:
-        """Let partitions have these replicas from now on; None stops a move that is under way."""
-        topics: dict[str, ReassignableTopic] = {}
-        for (topic, number), replicas in sorted(moves.items()):
-            topics.setdefault(topic, ReassignableTopic(name=topic, partitions=[]))
-            wanted = None if replicas is None else list(replicas)
-            topics[topic].partitions.append(ReassignablePartition(number, wanted))
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=int(self._cluster.timeout_s * 1000), topics=list(topics.values())
-        )
-
-        def attempt() -> list[PartitionOutcome]:
-            answer = self._cluster.ask_controller(request, AlterPartitionReassignmentsResponse)
-            if answer.error_code:
-                reason = answer.error_message or error_name(answer.error_code)
-                raise error_for(answer.error_code, reason)
-            return sorted(
-                PartitionOutcome(
-                    one.name,
-                    part.partition_index,
-                    error_name(part.error_code) if part.error_code else None,
-                    part.error_message if part.error_code else None,
-                )
-                for one in answer.responses
-                for part in one.partitions
+        """Assign new replicas to partitions; None cancels a reassignment in progress."""
+        replicas = {place: None if new is None else list(new) for place, new in moves.items()}
+        topics = [
+            ReassignableTopic(
+                topic, [ReassignablePartition(one, replicas[topic, one]) for one in numbers]
             )
-
-        return self._cluster.retry(attempt)
+            for topic, numbers in by_topic(moves).items()
+        ]
+        cluster = self._cluster
+        request = AlterPartitionReassignmentsRequest(timeout_ms=cluster.timeout_ms, topics=topics)
+        answer = cluster.query(request, AlterPartitionReassignmentsResponse, cluster.controller_id)
+        return sorted(
+            PartitionOutcome(
+                one.name,
+                part.partition_index,
+                error_or_none(part.error_code),
+                part.error_message if part.error_code else None,
+            )
+            for one in answer.responses
+            for part in one.partitions
+        )

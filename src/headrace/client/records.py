@@ -1,4 +1,4 @@
-"""Records as our own code passes them around, before and after confluent-kafka."""
+"""Records before and after confluent-kafka."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -7,7 +7,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class OutgoingRecord(NamedTuple):
-    """One record to send; a time of 0 means now, and partition -1 lets the key decide."""
+    """A record to send; time 0 means now, and partition -1 leaves the choice to the key."""
 
     value: bytes | None
     key: bytes | None = None
@@ -17,7 +17,7 @@ class OutgoingRecord(NamedTuple):
 
 
 class ProducerRecord(NamedTuple):
-    """A record as it was given to `send`, before anything was done to it."""
+    """A record as it was passed to `send`."""
 
     topic: str
     value: Any = None
@@ -28,7 +28,7 @@ class ProducerRecord(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record lies; with `acks=0` nobody says its offset, which is then -1."""
+    """The place of an acknowledged record; with `acks=0` the offset is unknown and -1."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class RecordMetadata(NamedTuple):
 
 
 class ReadRecord(Protocol):
-    """A record as a reader sees it, in the shape of confluent-kafka's messages."""
+    """A record as it is read, in the shape of confluent-kafka's messages."""
 
     def topic(self) -> str | None: ...
     def partition(self) -> int | None: ...

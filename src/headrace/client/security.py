@@ -1,7 +1,7 @@
-"""How a connection is protected and who speaks through it, by librdkafka's setting names.
+"""Encryption and login of a connection, by librdkafka's setting names.
 
 PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL; certificates and keys are PEM, in files or in the
-settings themselves. What is asked for and not spoken here is refused by name, never ignored.
+settings themselves. Unsupported settings are rejected by name, never ignored.
 """
 
 import os
@@ -29,15 +29,15 @@ _NONCE_BYTES = 24
 
 
 class TlsFailed(BrokerUnreachable):
-    """A broker that does not speak TLS, is not trusted, or does not trust us."""
+    """The broker does not support TLS, is not trusted, or does not trust the client."""
 
 
 class NotSpoken(InvalidProperty):
-    """A way to log in that librdkafka may know and this client does not."""
+    """A login that this client does not support, although librdkafka may."""
 
 
 class Sasl(msgspec.Struct, frozen=True, kw_only=True):
-    """Who we are, and how we prove it."""
+    """Identity and credentials of the client."""
 
     mechanism: str
     username: str = ""
@@ -45,7 +45,7 @@ class Sasl(msgspec.Struct, frozen=True, kw_only=True):
     token: Callable[[], str] | None = None
 
     def exchange(self) -> Exchange:
-        """A new authentication; each connection needs its own."""
+        """Start a new authentication for one connection."""
         match self.mechanism:
             case "PLAIN":
                 return plain.authenticate(self.username, self.password)
@@ -65,7 +65,7 @@ class Sasl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What a TLS connection trusts and shows."""
+    """Trusted authorities and the client's certificate of TLS connections."""
 
     ca_location: str | None = None
     ca_pem: str | None = None
@@ -79,13 +79,13 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     verify_host: bool = True
 
     def __repr__(self) -> str:
-        """Where things are, never what they hold: a key or its password is no news for a log."""
+        """Show locations only, so that no key or password gets into a log."""
         places = (self.ca_location, self.certificate_location, self.key_location)
         return f"Tls({', '.join(place or '-' for place in places)})"
 
     @cached_property
     def context(self) -> "ssl.SSLContext":
-        """Read once; a certificate that cannot be read is told with its property."""
+        """The TLS context, created once; an error names the invalid property."""
         import ssl
 
         context = ssl.create_default_context()
@@ -103,7 +103,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return context
 
     def _trusting(self, system: "ssl.SSLContext") -> "ssl.SSLContext":
-        """Only the given authorities count, none of the system's beside them."""
+        """Trust only the given authorities, not those of the system."""
         import ssl
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -116,7 +116,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return context
 
     def _show(self, context: "ssl.SSLContext") -> None:
-        """The client's own certificate; Python takes one from a file only."""
+        """Load the client's certificate, which Python reads from files only."""
         if self.certificate_location is None and self.certificate_pem is None:
             return
         import tempfile
@@ -129,7 +129,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if self.key_pem is not None:
                 key = _written(directory, "key.pem", self.key_pem)
             try:
-                # Without a password OpenSSL would ask the terminal for it.
+                # Without a password OpenSSL would prompt for one.
                 context.load_cert_chain(certificate, key, self.key_password or "")
             except OSError as error:
                 raise InvalidProperty(
@@ -145,7 +145,7 @@ class Security(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, properties: Mapping[str, Any]) -> "Security":
-        """What the settings say; a protocol or mechanism that is not spoken is refused by name."""
+        """Read the settings; unsupported protocols and mechanisms are errors."""
         given = with_librdkafkas_names(properties)
         _check_names(given)
         protocol = str(given.get("security.protocol", "PLAINTEXT")).upper()
@@ -159,7 +159,7 @@ class Security(msgspec.Struct, frozen=True):
         )
 
     def wrap(self, opened: socket.socket, address: Address) -> socket.socket:
-        """The socket to speak through."""
+        """Wrap a connected socket in TLS, if configured."""
         if self.tls is None:
             return opened
         import ssl
@@ -179,8 +179,8 @@ class Security(msgspec.Struct, frozen=True):
 def _tls(given: Mapping[str, Any]) -> Tls:
     if given.get("ssl.keystore.location"):
         raise NotSpoken(
-            "ssl.keystore.location is not read here; give PEM files by ssl.certificate.location"
-            " and ssl.key.location (openssl pkcs12 makes them)"
+            "ssl.keystore.location is not supported; set ssl.certificate.location and"
+            " ssl.key.location to PEM files (openssl pkcs12 writes them)"
         )
     algorithm = given.get("ssl.endpoint.identification.algorithm", "https")
     ca_location = given.get("ssl.ca.location")
@@ -199,11 +199,11 @@ def _tls(given: Mapping[str, Any]) -> Tls:
 
 
 def _sasl(given: Mapping[str, Any]) -> Sasl:
-    # librdkafka knows both spellings, and takes Kerberos where none is given.
+    # librdkafka accepts both spellings, and defaults to Kerberos.
     mechanism = str(given.get("sasl.mechanism") or given.get("sasl.mechanisms") or "GSSAPI").upper()
     if mechanism not in MECHANISMS:
         raise NotSpoken(
-            f"sasl.mechanism {mechanism} is not spoken here; there are {', '.join(MECHANISMS)}"
+            f"sasl.mechanism {mechanism} is not supported; use one of {', '.join(MECHANISMS)}"
         )
     if mechanism == "OAUTHBEARER":
         return Sasl(mechanism=mechanism, token=_token_source(given))
@@ -218,7 +218,7 @@ def _sasl(given: Mapping[str, Any]) -> Sasl:
 
 
 def _token_source(given: Mapping[str, Any]) -> Callable[[], str]:
-    """A token for each authentication: the given one, or an unsecured one made on the spot."""
+    """Return a function for the token: the given one, or a new unsecured one each time."""
     if token := given.get("sasl.oauthbearer.token"):
         return lambda: str(token)
     if _is_true(given.get("enable.sasl.oauthbearer.unsecure.jwt", False)):
@@ -234,7 +234,7 @@ def _token_source(given: Mapping[str, Any]) -> Callable[[], str]:
 
 
 def _check_names(given: Mapping[str, Any]) -> None:
-    """A misspelt password would else be no password, and the refusal would not say why."""
+    """Reject misspelt names: a misspelt password would be ignored and the login would fail."""
     ours = [name for name in given if name.startswith(_OURS)]
     if ours:
         known = set(names())

@@ -1,7 +1,7 @@
-"""What makes bytes of keys and values, and what makes values of bytes again.
+"""Serializers and deserializers of keys and values.
 
-Either a function of the topic and the value, or an object that sees the headers too: a schema's id
-may stand there, and not in the payload.
+A serializer is a function of topic and value, or an object that also receives the headers, which
+may hold the schema id.
 """
 
 from collections.abc import Callable
@@ -12,35 +12,35 @@ from confluent_kafka import Message
 Headers = list[tuple[str, Any]]
 
 Serializer = Callable[[str, Any], bytes | str | None]
-"""Makes bytes of a key or a value for a topic."""
+"""Serializes a key or a value for a topic."""
 
 Deserializer = Callable[[str, bytes | None], Any]
-"""Makes a value of the bytes of a key or a value from a topic."""
+"""Deserializes a key or a value of a topic."""
 
 
 @runtime_checkable
 class HeaderSerializer(Protocol):
-    """Makes bytes of a `key` or a `value`, and may add headers to the record's."""
+    """Serializes a `key` or a `value`, and may add headers."""
 
     def to_record(self, topic: str, part: str, value: Any, headers: Headers) -> bytes | None: ...
 
 
 @runtime_checkable
 class HeaderDeserializer(Protocol):
-    """Makes a value of the bytes of a `key` or a `value`, with the record's headers at hand."""
+    """Deserializes a `key` or a `value` with access to the headers."""
 
     def from_record(self, topic: str, part: str, payload: bytes | None, headers: Any) -> Any: ...
 
 
 Serialize = Callable[[str, Any, Any, Any], tuple[Any, Any, Any]]
-"""Of a topic, a key, a value and headers: the key, value and headers that are sent."""
+"""Maps topic, key, value and headers to the key, value and headers to send."""
 
 AnySerializer = Serializer | HeaderSerializer
 AnyDeserializer = Deserializer | HeaderDeserializer
 
 
 def serialization(key: AnySerializer | None, value: AnySerializer | None) -> Serialize | None:
-    """Both in one; None where records are sent as they are."""
+    """Combine two serializers; return None if records are sent unchanged."""
     if isinstance(key, HeaderSerializer) or isinstance(value, HeaderSerializer):
         return _with_headers(key, value)
     if key is None and value is None:
@@ -51,7 +51,7 @@ def serialization(key: AnySerializer | None, value: AnySerializer | None) -> Ser
 def deserialization(
     key: AnyDeserializer | None, value: AnyDeserializer | None
 ) -> Callable[[Message], None] | None:
-    """Puts values in the place of a message's bytes; None where messages stay as they are."""
+    """Combine two deserializers, which replace the parts of a message; None without any."""
     if key is None and value is None:
         return None
 
@@ -64,7 +64,7 @@ def deserialization(
             found_key = decode_key(topic, found_key, message)
         if decode_value is not None:
             found_value = decode_value(topic, found_value, message)
-        # Both are known before either is set: a record that cannot be read stays as it is.
+        # Set both only after both succeeded, so that an invalid record stays unchanged.
         message.set_key(found_key)
         message.set_value(found_value)
 
@@ -103,7 +103,7 @@ def _writer(serializer: AnySerializer | None, part: str) -> Callable[[str, Any, 
 
 
 def _listed(headers: Any) -> Headers:
-    """A list of our own, to which may be added: the caller's is the caller's."""
+    """Copy the headers, because serializers may add some."""
     if headers is None:
         return []
     return list(headers.items() if isinstance(headers, dict) else headers)

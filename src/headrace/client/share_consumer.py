@@ -1,14 +1,14 @@
-"""Records as work to be shared out one by one: a member of a share group (KIP-932).
+"""A member of a share group, which processes records one by one (KIP-932).
 
-Members do not own partitions; the broker gives each record to one of them, locks it for a while,
-and gives it to another if it comes back. A record is accepted when the next poll comes, or with
-`share.acknowledgement.mode=explicit` by what `acknowledge` says.
+Members do not own partitions. The broker locks each record for one member, and delivers it to
+another if it is released or its lock expires. The next poll accepts a record, or with
+`share.acknowledgement.mode=explicit` the call of `accept`, `release` or `reject`.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
+from contextlib import closing
 from typing import Any, Self, TypeVar
 
 import confluent_kafka
@@ -20,7 +20,7 @@ from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.properties import InvalidProperty, Properties, split
 from headrace.errors import HeadraceError, UnknownTopicOrPartition
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -31,15 +31,15 @@ _LOOK_S_MIN = 0.05
 _MODE = "share.acknowledgement.mode"
 _MODES = ("implicit", "explicit")
 _BEGIN = (
-    "auto.offset.reset does not count in a share group: where it begins is the group's own"
-    " setting; set it before the first member comes, with"
+    "auto.offset.reset has no effect in a share group, because its start is a setting of the group;"
+    " set it before the first member joins with"
     " `headrace configs alter group {group} --set share.auto.offset.reset={value}`"
 )
 _QUIET = frozenset({KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART})
 
 
 class ShareConsumer:
-    """A member of a share group; close it, or use it in a `with`."""
+    """A member of a share group; close it, or use it in a `with` statement."""
 
     def __init__(self, properties: Properties) -> None:
         if not hasattr(confluent_kafka, "ShareConsumer"):
@@ -55,7 +55,7 @@ class ShareConsumer:
         self._consumer = created(confluent_kafka.ShareConsumer, settings)
 
     def subscribe(self, topics: Sequence[str] | str) -> None:
-        """Take work from these topics."""
+        """Subscribe to topics."""
         self._unseen_topics = [topics] if isinstance(topics, str) else list(topics)
         _done(lambda: self._consumer.subscribe(self._unseen_topics))
 
@@ -63,21 +63,21 @@ class ShareConsumer:
         self._consumer.unsubscribe()
 
     def poll(self, timeout_s: float = 1.0) -> list[Message]:
-        """The next records as soon as there are any, or none when the time is up.
+        """Return records as soon as possible, or none after the timeout.
 
-        Those of the last time are accepted by that, unless acknowledgement is explicit.
+        The next call accepts them, unless acknowledgement is explicit.
         """
         self.fetch(timeout_s)
         return self.hand_out()
 
     def __iter__(self) -> Iterator[Message]:
-        """Records without end, one by one."""
+        """Yield records one by one without end."""
         while True:
             self.fetch(_ITERATION_S)
             yield from self.hand_out_singly()
 
     def fetch(self, timeout_s: float) -> bool:
-        """Let records lie ready; whether there are any. `poll` is this, and `hand_out`."""
+        """Fetch records unless some are pending; return whether there are any."""
         self._ready += self._rest
         self._rest = iter(())
         if not self._ready:
@@ -87,29 +87,29 @@ class ShareConsumer:
         return bool(self._ready)
 
     def hand_out(self) -> list[Message]:
-        """The records that lie ready."""
+        """Return the pending records."""
         ready, self._ready = self._ready, []
         return ready
 
     def hand_out_singly(self) -> Iterator[Message]:
-        """The records that lie ready; those that the application leaves come first next time."""
+        """Iterate over the pending records; those not consumed come first next time."""
         self._rest = iter(self.hand_out())
         return self._rest
 
     def accept(self, message: Message) -> None:
-        """The work is done."""
+        """Acknowledge a processed record."""
         self._acknowledge(message, confluent_kafka.AcknowledgeType.ACCEPT)
 
     def release(self, message: Message) -> None:
-        """The work could not be done here or now; another member gets it."""
+        """Return a record to the group, which delivers it again."""
         self._acknowledge(message, confluent_kafka.AcknowledgeType.RELEASE)
 
     def reject(self, message: Message) -> None:
-        """The work cannot be done at all; nobody gets it any more."""
+        """Reject a record that cannot be processed, so that it is not delivered again."""
         self._acknowledge(message, confluent_kafka.AcknowledgeType.REJECT)
 
     def commit(self, timeout_s: float | None = None) -> None:
-        """Send the acknowledgements now, and wait until the broker has them."""
+        """Send the acknowledgements, and wait for the broker's answer."""
         wait_s = self._own.api_timeout_s if timeout_s is None else timeout_s
         outcomes = _done(lambda: self._consumer.commit_sync(wait_s))
         for partition, failure in outcomes.items():
@@ -117,26 +117,21 @@ class ShareConsumer:
                 raise raised(failure, f"{partition.topic}-{partition.partition}") from None
 
     def commit_async(self) -> None:
-        """Send the acknowledgements now, without waiting."""
+        """Send the acknowledgements without waiting."""
         _done(self._consumer.commit_async)
 
     def close(self) -> None:
-        """Leave the group; records without acknowledgement go to other members."""
+        """Leave the group; unacknowledged records go to other members."""
         self._consumer.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _received(self, deadline: float) -> list[Message]:
-        """Records as soon as there are any; errors that pass do not end the wait."""
+        """Wait for records; passing errors do not end the wait."""
         while True:
             left_s = max(0.0, deadline - time.monotonic())
             batch = self._polled(left_s)
@@ -146,7 +141,7 @@ class ShareConsumer:
                 return batch or []
 
     def _polled(self, timeout_s: float) -> list[Message] | None:
-        """What librdkafka has; None after an error that passes."""
+        """Poll librdkafka; return None after a passing error."""
         try:
             batch = self._consumer.poll(timeout_s).records()
         except KafkaException as error:
@@ -158,19 +153,19 @@ class ShareConsumer:
         return _without_errors(batch) if any(map(Message.error, batch)) else batch
 
     def _look_for_topics(self, timeout_s: float) -> None:
-        """Warn once of topics that are missing: librdkafka waits for them without a word."""
+        """Log missing topics once: librdkafka waits for them silently."""
         if not self._unseen_topics or timeout_s < _LOOK_S_MIN:
             return
         names, self._unseen_topics = self._unseen_topics, []
         for name in missing(names, self._given, min(timeout_s, _LOOK_S_MAX)):
-            logger.warning("topic %s does not exist; work begins when it is made", name)
+            _log.warning("topic does not exist yet: %s", name, extra={"topic": name})
 
     def _acknowledge(self, message: Message, kind: "confluent_kafka.AcknowledgeType") -> None:
         _done(lambda: self._consumer.acknowledge(message, kind))
 
 
 def check(given: dict[str, Any]) -> None:
-    """Refuse what librdkafka takes without a word and does not heed, or refuses in riddles."""
+    """Reject settings that librdkafka ignores, or rejects with an unclear error."""
     if not given.get("group.id"):
         raise InvalidProperty("a ShareConsumer needs group.id, the name of its share group")
     if "auto.offset.reset" in given:
@@ -184,28 +179,23 @@ def check(given: dict[str, Any]) -> None:
 
 
 def missing(topics: Sequence[str], properties: Mapping[str, Any], timeout_s: float) -> list[str]:
-    """Those of the topics that are not there; none where nobody tells in time.
-
-    A courtesy: whatever stands in its way, librdkafka meets it as well and tells it better.
-    """
+    """Return the missing topics; none after an error, which librdkafka reports as well."""
     try:
-        cluster = Cluster(str(properties.get("bootstrap.servers", "")), properties, timeout_s)
-        try:
+        bootstrap = str(properties.get("bootstrap.servers", ""))
+        with closing(Cluster(bootstrap, properties, timeout_s)) as cluster:
             found = cluster.metadata(topics).topics
-        finally:
-            cluster.close()
     except HeadraceError:
         return []
     return [one.name or "" for one in found if one.error_code == UnknownTopicOrPartition.code]
 
 
 def _done(call: Callable[[], T]) -> T:
-    """What a call of librdkafka's returns; its errors as ours, also of a closed consumer."""
+    """Call librdkafka and translate its errors, also those of a closed consumer."""
     try:
         return call()
     except KafkaException as error:
         raise raised(error) from None
-    except RuntimeError as error:  # confluent-kafka's IllegalStateException is one.
+    except RuntimeError as error:  # Base class of confluent-kafka's IllegalStateException.
         raise ClientFailure(str(error)) from None
 
 
@@ -215,7 +205,7 @@ def _passes(error: KafkaError) -> bool:
 
 
 def _without_errors(batch: list[Message]) -> list[Message]:
-    """The records of a batch, unless there is an error in it that does not pass."""
+    """Return the records of a batch; raise an error that does not pass."""
     for message in batch:
         error = message.error()
         if error is not None and not _passes(error):

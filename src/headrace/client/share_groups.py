@@ -1,17 +1,17 @@
-"""Share groups of any cluster: who is in them, where they start to read, and how to change that.
+"""Share groups: describe them, read and change their start offsets.
 
-Their start offsets are not committed offsets: the share coordinator keeps them, and the group's
-coordinator tells and changes them in APIs of their own. `client/groups.py` is the door for all.
+The share coordinator keeps start offsets; the group coordinator reads and changes them by their own
+APIs. `Groups` is the entry point for all types of groups.
 """
 
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, by_topic, check_code
 from headrace.client.descriptions import Outcome
-from headrace.client.group_descriptions import GroupDescription, GroupMember, outcome
-from headrace.errors import GroupIdNotFound, HeadraceError, UnsupportedVersion, error_for
+from headrace.client.group_descriptions import GroupDescription, description_of, outcome
+from headrace.errors import GroupIdNotFound, HeadraceError, UnsupportedVersion
 from headrace.protocol.schemas.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -35,57 +35,36 @@ from headrace.protocol.schemas.share_group_describe import (
 
 
 class ShareOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a share group stands in a partition; the lag is None where the broker cannot say."""
+    """The start offset of a share group in a partition; the lag is None if it is unknown."""
 
     start: int
     lag: int | None
 
 
 class ShareGroups:
-    """The share groups of a cluster; the caller knows who coordinates them."""
+    """The share groups of a cluster; the caller passes their coordinator."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def describe(self, group: str, node: int) -> GroupDescription | None:
-        """A share group with its members; None if there is none of that name."""
+        """Describe a share group; return None if it does not exist."""
         request = ShareGroupDescribeRequest(group_ids=[group])
         if not self._cluster.connection(node).understands(ShareGroupDescribeRequest):
             return None
         found = self._cluster.ask(request, ShareGroupDescribeResponse, node).groups[0]
         if found.error_code in (GroupIdNotFound.code, UnsupportedVersion.code):
             return None
-        if found.error_code:
-            raise error_for(found.error_code, found.error_message or error_name(found.error_code))
-        return GroupDescription(
-            group=group,
-            type="share",
-            state=found.group_state,
-            assignor=found.assignor_name,
-            coordinator=node,
-            members=[
-                GroupMember(
-                    member_id=one.member_id,
-                    instance_id=None,
-                    client_id=one.client_id,
-                    host=one.client_host,
-                    assignment={
-                        topic.topic_name: sorted(topic.partitions)
-                        for topic in one.assignment.topic_partitions
-                    },
-                )
-                for one in found.members
-            ],
-        )
+        check_code(found.error_code, found.error_message)
+        return description_of(found, "share", node)
 
     def offsets(self, group: str, node: int) -> dict[tuple[str, int], ShareOffset]:
-        """Where a group stands in each partition that it has begun to read."""
+        """Read the start offset of each partition that a group has begun to read."""
         request = DescribeShareGroupOffsetsRequest(
             groups=[DescribeShareGroupOffsetsRequestGroup(group, topics=None)]
         )
         found = self._cluster.ask(request, DescribeShareGroupOffsetsResponse, node).groups[0]
-        if found.error_code:
-            raise error_for(found.error_code, found.error_message or error_name(found.error_code))
+        check_code(found.error_code, found.error_message)
         return {
             (topic.topic_name, one.partition_index): ShareOffset(
                 start=one.start_offset, lag=one.lag if one.lag >= 0 else None
@@ -96,22 +75,20 @@ class ShareGroups:
         }
 
     def reset(self, group: str, node: int, offsets: Mapping[tuple[str, int], int]) -> list[Outcome]:
-        """Have a group without members start over at these offsets."""
+        """Set the start offsets of a group without members."""
         topics = [
             AlterShareGroupOffsetsRequestTopic(
                 topic,
                 [
-                    AlterShareGroupOffsetsRequestPartition(number, offset)
-                    for (name, number), offset in sorted(offsets.items())
-                    if name == topic
+                    AlterShareGroupOffsetsRequestPartition(number, offsets[topic, number])
+                    for number in numbers
                 ],
             )
-            for topic in sorted({topic for topic, _ in offsets})
+            for topic, numbers in by_topic(offsets).items()
         ]
         request = AlterShareGroupOffsetsRequest(group_id=group, topics=topics)
         answer = self._cluster.ask(request, AlterShareGroupOffsetsResponse, node)
-        if answer.error_code:
-            raise error_for(answer.error_code, f"{group!r}: {error_name(answer.error_code)}")
+        check_code(answer.error_code, subject=repr(group))
         return [
             outcome(f"{topic.topic_name}-{one.partition_index}", one.error_code)
             for topic in answer.responses
@@ -121,7 +98,7 @@ class ShareGroups:
     def delete_offsets(
         self, group: str, node: int, partitions: Iterable[tuple[str, int]]
     ) -> list[Outcome]:
-        """Have a group without members forget topics, which it can do only as a whole."""
+        """Delete the offsets of whole topics of a group without members."""
         wanted = set(partitions)
         topics = sorted({topic for topic, _ in wanted})
         for place in self.offsets(group, node):
@@ -133,6 +110,5 @@ class ShareGroups:
             group_id=group, topics=[DeleteShareGroupOffsetsRequestTopic(one) for one in topics]
         )
         answer = self._cluster.ask(request, DeleteShareGroupOffsetsResponse, node)
-        if answer.error_code:
-            raise error_for(answer.error_code, f"{group!r}: {error_name(answer.error_code)}")
+        check_code(answer.error_code, subject=repr(group))
         return [outcome(one.topic_name, one.error_code) for one in answer.responses]

@@ -1,9 +1,9 @@
-"""Topics by the wire: list, describe, create, delete, and more partitions."""
+"""Topics: list, describe, create and delete them, and add partitions."""
 
 from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, check_code, error_or_none, outcome_of
 from headrace.client.descriptions import (
     CONFIG_SOURCES,
     ConfigEntry,
@@ -45,7 +45,7 @@ class Topics:
         self._cluster = cluster
 
     def all(self) -> list[TopicDescription]:
-        """All topics, internal ones too."""
+        """List all topics, including internal ones."""
         found = self._cluster.metadata().topics
         return sorted(
             (_description(topic) for topic in found if not topic.error_code),
@@ -53,7 +53,7 @@ class Topics:
         )
 
     def describe(self, names: Sequence[str]) -> tuple[list[TopicDescription], list[Outcome]]:
-        """The named topics, and what is wrong with those that cannot be described."""
+        """Describe topics; also return the errors of topics that cannot be described."""
         topics = self._cluster.metadata(names).topics
         return (
             [_description(topic) for topic in topics if not topic.error_code],
@@ -67,10 +67,10 @@ class Topics:
     def create(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> list[TopicCreated]:
-        """Create topics, or only ask whether that would work."""
+        """Create topics, or only validate the request."""
         request = CreateTopicsRequest(
             topics=[_creatable(topic) for topic in topics],
-            timeout_ms=self._timeout_ms,
+            timeout_ms=self._cluster.timeout_ms,
             validate_only=validate_only,
         )
 
@@ -82,18 +82,16 @@ class Topics:
         return self._cluster.retry(attempt, is_repeatable=False)
 
     def defaults(self) -> list[ConfigEntry]:
-        """The settings that a topic would have if none were given for it.
+        """Return the settings of a topic without own settings.
 
-        A broker tells them of a topic that it is asked to make and not to make (KIP-525).
+        Brokers report them when a topic is created with `validate_only` (KIP-525).
         """
         topic = _creatable(NewTopic(name=f"headrace-{uuid4()}"))
         request = CreateTopicsRequest(
-            topics=[topic], timeout_ms=self._timeout_ms, validate_only=True
+            topics=[topic], timeout_ms=self._cluster.timeout_ms, validate_only=True
         )
         answer = self._cluster.ask_controller(request, CreateTopicsResponse).topics[0]
-        if answer.error_code or answer.topic_config_error_code:
-            code = answer.error_code or answer.topic_config_error_code
-            raise error_for(code, answer.error_message or error_name(code))
+        check_code(answer.error_code or answer.topic_config_error_code, answer.error_message)
         return [
             ConfigEntry(
                 name=one.name,
@@ -113,7 +111,7 @@ class Topics:
         return self._delete(states, list(names))
 
     def delete_by_id(self, ids: Sequence[str]) -> list[Outcome]:
-        """Delete topics by id, so that a new topic of the old name is not met by mistake."""
+        """Delete topics by id, which spares a recreated topic of the same name."""
         try:
             return self._delete([DeleteTopicState(topic_id=uuids.from_text(one)) for one in ids])
         except ValueError as error:
@@ -127,7 +125,7 @@ class Topics:
         *,
         validate_only: bool = False,
     ) -> Outcome:
-        """Let a topic have `total` partitions, the new ones on the given replicas if any are."""
+        """Raise the number of partitions to `total`; `assignments` place the new partitions."""
         topic = CreatePartitionsTopic(
             name=name,
             count=total,
@@ -137,34 +135,28 @@ class Topics:
             or None,
         )
         request = CreatePartitionsRequest(
-            topics=[topic], timeout_ms=self._timeout_ms, validate_only=validate_only
+            topics=[topic], timeout_ms=self._cluster.timeout_ms, validate_only=validate_only
         )
 
         def attempt() -> Outcome:
             answer = self._cluster.ask_controller(request, CreatePartitionsResponse)
             _check_controller([result.error_code for result in answer.results])
             result = answer.results[0]
-            outcome = Outcome(
-                name=name,
-                error=_error_or_none(result.error_code),
-                message=result.error_message,
-            )
+            outcome = outcome_of(name, result.error_code, result.error_message)
             return self._cluster.explain_missing(outcome)
 
         return self._cluster.retry(attempt, is_repeatable=False)
 
-    @property
-    def _timeout_ms(self) -> int:
-        return int(self._cluster.timeout_s * 1000)
-
     def _delete(
         self, states: list[DeleteTopicState], names: list[str] | None = None
     ) -> list[Outcome]:
-        request = DeleteTopicsRequest(topics=states, timeout_ms=self._timeout_ms)
+        request = DeleteTopicsRequest(topics=states, timeout_ms=self._cluster.timeout_ms)
         if names is not None:
             version = self._cluster.connection().version_of(request)
-            if version < 6:  # Older brokers take names only, in a field of their own.
-                request = DeleteTopicsRequest(topic_names=names, timeout_ms=self._timeout_ms)
+            if version < 6:  # Older brokers accept names only, in another field.
+                request = DeleteTopicsRequest(
+                    topic_names=names, timeout_ms=self._cluster.timeout_ms
+                )
 
         def attempt() -> list[Outcome]:
             answer = self._cluster.ask_controller(request, DeleteTopicsResponse)
@@ -175,7 +167,7 @@ class Topics:
 
 
 def _check_controller(codes: Sequence[int]) -> None:
-    """A node that is not in charge refuses everything alike; then nothing has happened yet."""
+    """Raise a retriable error if the node is not the controller; then nothing has changed."""
     if NotController.code in codes:
         raise NotController("the controller has moved")
 
@@ -198,7 +190,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 def _created(result: CreatableTopicResult) -> TopicCreated:
     if result.error_code:
         return TopicCreated(
-            name=result.name, error=error_name(result.error_code), message=result.error_message
+            name=result.name, error=error_or_none(result.error_code), message=result.error_message
         )
     return TopicCreated(
         name=result.name,
@@ -209,11 +201,8 @@ def _created(result: CreatableTopicResult) -> TopicCreated:
 
 
 def _deleted(result: DeletableTopicResult) -> Outcome:
-    return Outcome(
-        name=result.name or uuids.to_text(result.topic_id),
-        error=_error_or_none(result.error_code),
-        message=result.error_message,
-    )
+    name = result.name or uuids.to_text(result.topic_id)
+    return outcome_of(name, result.error_code, result.error_message)
 
 
 def _undescribed(topic: MetadataResponseTopic) -> Outcome:
@@ -243,7 +232,3 @@ def _partition(partition: MetadataResponsePartition) -> PartitionDescription:
 
 def _id_text(topic_id: uuids.Uuid) -> str | None:
     return None if topic_id == uuids.ZERO else uuids.to_text(topic_id)
-
-
-def _error_or_none(code: int) -> str | None:
-    return error_name(code) if code else None

@@ -1,15 +1,18 @@
-"""Transactions of any cluster: which there are, what they hold, and how to end one that hangs."""
+"""Transactions: list and describe them, and abort hanging ones."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 
-from headrace.client.cluster import Cluster, error_name
+from headrace.client.cluster import Cluster, check_code, results
+from headrace.client.coordinators import KeyType, find_coordinator
 from headrace.client.descriptions import Outcome
 from headrace.errors import HeadraceError, KafkaError, error_for
 from headrace.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
+    PartitionResponse,
     ProducerState,
     TopicRequest,
 )
@@ -18,14 +21,7 @@ from headrace.protocol.schemas.describe_transactions import (
     DescribeTransactionsResponse,
     TransactionState,
 )
-from headrace.protocol.schemas.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from headrace.protocol.schemas.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
+from headrace.protocol.schemas.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headrace.protocol.schemas.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
@@ -37,19 +33,17 @@ from headrace.protocol.schemas.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-_TRANSACTION_KEY = 1
-_BATCHED_FROM = 4
 _DURATION_FROM = 1
 _PATTERN_FROM = 2
-_CLAIM_TIMEOUT_MS = 1000  # Only claims to fence: no transaction of ours will ever be open.
+_CLAIM_TIMEOUT_MS = 1000  # Used only to fence; no transaction is opened with it.
 
 
 class NoSuchTransaction(HeadraceError):
-    """No transaction began where one was said to have."""
+    """No open transaction began at the given offset."""
 
 
 class NoSuchState(HeadraceError):
-    """A state that transactions do not have."""
+    """An unknown state of transactions."""
 
 
 class ListedTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,14 +56,14 @@ class ListedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionsInTransaction(msgspec.Struct, frozen=True):
-    """Where in a topic a transaction has written, or is about to."""
+    """The partitions of a topic in a transaction."""
 
     topic: str
     partitions: list[int]
 
 
 class DescribedTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the coordinator tells of a transactional id."""
+    """The state of a transactional id."""
 
     transactional_id: str
     coordinator: int
@@ -94,7 +88,7 @@ class Transactions:
         longer_than_ms: int | None = None,
         pattern: str | None = None,
     ) -> list[ListedTransaction]:
-        """What every broker coordinates."""
+        """List the transactional ids of all coordinators."""
         found = [
             listed
             for node in self._cluster.node_ids()
@@ -109,35 +103,26 @@ class Transactions:
             node = self.coordinator_of(transactional_id)
             answer = self._cluster.ask(request, DescribeTransactionsResponse, node)
             (state,) = answer.transaction_states
-            if state.error_code:
-                raise error_for(
-                    state.error_code, f"{transactional_id!r}: {error_name(state.error_code)}"
-                )
+            check_code(state.error_code, subject=repr(transactional_id))
             return _described(state, node)
 
         return self._cluster.retry(attempt)
 
     def terminate(self, transactional_id: str) -> Outcome:
-        """Abort what is open under an id by claiming it: its producer is locked out."""
-        self.describe(transactional_id)  # A claim would make an id that nobody knows.
+        """Abort the open transaction of an id and fence its producer, by initializing the id."""
+        self.describe(transactional_id)  # Initializing would create an unknown id.
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=_CLAIM_TIMEOUT_MS
         )
-
-        def attempt() -> Outcome:
-            node = self.coordinator_of(transactional_id)
-            answer = self._cluster.ask(request, InitProducerIdResponse, node)
-            if answer.error_code:
-                raise error_for(answer.error_code, error_name(answer.error_code))
-            return Outcome(name=transactional_id)
-
-        return self._cluster.retry(attempt)
+        node = partial(self.coordinator_of, transactional_id)
+        self._cluster.query(request, InitProducerIdResponse, node)
+        return Outcome(name=transactional_id)
 
     def abort_at(self, topic: str, partition: int, start_offset: int) -> Outcome:
         """Abort the transaction that began at an offset, in this partition alone.
 
-        For one that hangs: its coordinator has forgotten it, or never knew, and no consumer that
-        reads committed records gets past it.
+        This ends a hanging transaction, which its coordinator does not know and which blocks
+        consumers that read committed records.
         """
         producer = self._producer_at(topic, partition, start_offset)
         marker = WritableTxnMarker(
@@ -158,24 +143,8 @@ class Transactions:
         return Outcome(name=f"{topic}-{partition} at offset {start_offset}")
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """The broker that coordinates an id."""
-        request = FindCoordinatorRequest(key_type=_TRANSACTION_KEY)
-        is_batched = self._cluster.connection().version_of(request) >= _BATCHED_FROM
-        if is_batched:
-            request.coordinator_keys = [transactional_id]
-        else:
-            request.key = transactional_id
-
-        def attempt() -> int:
-            answer = self._cluster.ask(request, FindCoordinatorResponse)
-            found = answer.coordinators[0] if is_batched else answer
-            if found.error_code:
-                raise error_for(
-                    found.error_code, found.error_message or error_name(found.error_code)
-                )
-            return found.node_id
-
-        return self._cluster.retry(attempt)
+        """Return the id of the broker that coordinates a transactional id."""
+        return find_coordinator(self._cluster, KeyType.TRANSACTION, transactional_id)
 
     def _listed(
         self, node: int, states: Sequence[str], longer_than_ms: int | None, pattern: str | None
@@ -188,19 +157,12 @@ class Transactions:
         if pattern is not None:
             _require(version, _PATTERN_FROM, "a pattern")
             request.transactional_id_pattern = pattern
-
-        def attempt() -> ListTransactionsResponse:
-            answer = self._cluster.ask(request, ListTransactionsResponse, node)
-            if answer.error_code:
-                raise error_for(
-                    answer.error_code, f"broker {node}: {error_name(answer.error_code)}"
-                )
-            return answer
-
-        answer = self._cluster.retry(attempt)
+        answer = self._cluster.query(
+            request, ListTransactionsResponse, node, subject=f"broker {node}"
+        )
         if answer.unknown_state_filters:
             unknown = ", ".join(answer.unknown_state_filters)
-            raise NoSuchState(f"there is no state of a transaction named {unknown}")
+            raise NoSuchState(f"unknown state of transactions: {unknown}")
         return [
             ListedTransaction(
                 transactional_id=one.transactional_id,
@@ -214,27 +176,25 @@ class Transactions:
     def _producer_at(self, topic: str, partition: int, start_offset: int) -> ProducerState:
         def ask(
             leader: int, share: Mapping[int, None]
-        ) -> dict[int, list[ProducerState] | KafkaError]:
+        ) -> dict[int, PartitionResponse | KafkaError]:
             request = DescribeProducersRequest(
                 topics=[TopicRequest(name=topic, partition_indexes=[partition])]
             )
             answer = self._cluster.ask(request, DescribeProducersResponse, leader)
-            (part,) = answer.topics[0].partitions
-            if part.error_code:
-                return {partition: error_for(part.error_code)}
-            return {partition: part.active_producers}
+            return results(answer.topics[0].partitions)
 
-        producers = self._cluster.ask_leaders(topic, {partition: None}, ask)[partition]
+        found = self._cluster.ask_leaders(topic, {partition: None}, ask)[partition]
+        producers = found.active_producers
         for producer in producers:
             if producer.current_txn_start_offset == start_offset:
                 return producer
         open_ = sorted(
             one.current_txn_start_offset for one in producers if one.current_txn_start_offset >= 0
         )
-        there = ", ".join(map(str, open_)) if open_ else "none"
+        others = ", ".join(map(str, open_)) if open_ else "none"
         raise NoSuchTransaction(
             f"{topic}-{partition} has no open transaction that began at offset {start_offset}; "
-            f"open there: {there}"
+            f"open transactions began at: {others}"
         )
 
 

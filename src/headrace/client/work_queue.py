@@ -1,15 +1,13 @@
-"""One worker of a share group over our own wire client: takes exactly as many records as asked.
+"""A worker of a share group over our own wire client, which takes an exact number of records.
 
-librdkafka's share consumer takes whole batches, and what it took too many counts as delivered when
-it is given back. A command that takes one task of a thousand must not wear the others out, so
-this asks for a strict number of records (ShareFetch v2). A broker that only knows v1 gives whole
-batches here too.
+librdkafka's share consumer takes whole batches, and surplus records count as delivered when they
+are released. A command that takes one task of a thousand must not use up deliveries of the others,
+so this worker requests an exact number (ShareFetch v2). A broker with v1 returns whole batches.
 """
 
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -56,14 +54,14 @@ _WAIT_MS = 500
 _BYTES_MAX = 16 << 20
 _RENEWALS_FROM = 2
 _RENEWALS_PER_LOCK = 3
-_HOLD_S_MIN = 0.1  # Whatever a broker says, it is not asked without end.
+_HOLD_S_MIN = 0.1  # Bounds the rate of requests, whatever a broker returns.
 
 Place = tuple[Uuid, int]
 """A partition, by the id of its topic."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A record that this worker holds; the methods are those of confluent-kafka's messages."""
+    """An acquired record, with the methods of confluent-kafka's messages."""
 
     place: Place
     name: str
@@ -96,14 +94,14 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class _Session(msgspec.Struct, frozen=True):
-    """What a leader knows of this worker: which epoch comes next, and what it takes from."""
+    """The share session at a leader: its next epoch and its partitions."""
 
     epoch: int = 0
     places: frozenset[Place] = frozenset()
 
 
 class Worker:
-    """A member of a share group that works on one topic; close it, or use it in a `with`."""
+    """A member of a share group with one topic; close it, or use it in a `with` statement."""
 
     def __init__(self, admin: Admin, group: str, topic: str) -> None:
         self._cluster = admin.cluster
@@ -123,16 +121,11 @@ class Worker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def take(self, count: int, timeout_s: float) -> list[Task]:
-        """Up to so many tasks as soon as there are any; none when the time is up."""
+        """Return up to `count` tasks as soon as possible; none after the timeout."""
         deadline = time.monotonic() + timeout_s
         while True:
             self._beat()
@@ -143,14 +136,14 @@ class Worker:
                 time.sleep(min(0.1, max(0.0, deadline - time.monotonic())))
 
     def settle(self, task: Task, verdict: AcknowledgeType) -> None:
-        """Say what became of a task, and wait until the broker has it."""
+        """Acknowledge a task, and wait for the broker's answer."""
         self._acknowledge(task.place, task.record.offset, verdict)
 
     def hold(self, task: Task) -> None:
-        """Stay a member and keep a task that takes its time; call it every `hold_interval_s`.
+        """Stay a member and renew the lock of a task; call this every `hold_interval_s`.
 
-        A broker that knows no renewals (ShareAcknowledge v1) gives the task to another worker
-        when its lock runs out.
+        A broker without renewals (ShareAcknowledge v1) delivers the task to another worker when
+        its lock expires.
         """
         self._beat()
         leader = self._leaders.get(task.place[1])
@@ -159,11 +152,11 @@ class Worker:
 
     @property
     def hold_interval_s(self) -> float:
-        """How long a task may be left alone: no heartbeat is missed, and no lock runs out."""
+        """Interval that avoids missed heartbeats and expired locks."""
         return max(_HOLD_S_MIN, min(self._interval_s, self._lock_s / _RENEWALS_PER_LOCK))
 
     def close(self) -> None:
-        """Give back what is not settled, and leave the group."""
+        """Release unacknowledged tasks, and leave the group."""
         for leader, session in self._sessions.items():
             request = ShareAcknowledgeRequest(
                 group_id=self._group,
@@ -179,7 +172,7 @@ class Worker:
     # --- the group ------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        """Be a member, and know what is assigned; asks only when a heartbeat is due."""
+        """Send a heartbeat if it is due, and update the assignment."""
         if time.monotonic() < self._due and self._leaders:
             return
         try:
@@ -254,7 +247,7 @@ class Worker:
         )
         answer = self._cluster.ask(request, ShareFetchResponse, leader)
         if answer.error_code in (ShareSessionNotFound.code, InvalidShareSessionEpoch.code):
-            self._sessions.pop(leader, None)  # Begun anew with the next request.
+            self._sessions.pop(leader, None)  # The next request opens a new session.
             return ShareFetchResponse()
         if answer.error_code:
             raise error_for(answer.error_code, f"{self._topic}: {answer.error_message}")
@@ -263,7 +256,7 @@ class Worker:
         return answer
 
     def _places(self, leader: int) -> frozenset[Place]:
-        """What is assigned to this worker and led there."""
+        """Return the assigned partitions of a leader."""
         return frozenset(
             (topic_id, index)
             for topic_id, partitions in self._assigned.items()
@@ -271,17 +264,17 @@ class Worker:
             if self._leaders.get(index) == leader
         )
 
-    def _tasks(self, topic_id: Uuid, told: PartitionData) -> Iterator[Task]:
-        """The records that are ours among those that came; offsets without one are gaps."""
-        if told.error_code:
-            error = error_for(told.error_code, f"{self._topic}: {told.error_message}")
+    def _tasks(self, topic_id: Uuid, data: PartitionData) -> Iterator[Task]:
+        """Yield the acquired records; acknowledge offsets without a record as gaps."""
+        if data.error_code:
+            error = error_for(data.error_code, f"{self._topic}: {data.error_message}")
             if not error.retriable:
                 raise error
             self._due, self._are_leaders_stale = 0.0, True
             return
-        place = (topic_id, told.partition_index)
-        found = {record.offset: record for record in _records(bytes(told.records or b""))}
-        for acquired in told.acquired_records:
+        place = (topic_id, data.partition_index)
+        found = {record.offset: record for record in _records(bytes(data.records or b""))}
+        for acquired in data.acquired_records:
             for offset in range(acquired.first_offset, acquired.last_offset + 1):
                 if offset in found:
                     yield Task(place, self._topic, found[offset], acquired.delivery_count)
@@ -298,8 +291,8 @@ class Worker:
         session = self._sessions.get(leader) if leader is not None else None
         if leader is None or session is None:
             raise HeadraceError(
-                f"{self._topic}-{partition} has another leader by now; "
-                f"the record at offset {offset} comes again"
+                f"{self._topic}-{partition} has another leader; "
+                f"the record at offset {offset} will be delivered again"
             )
         batch = AcknowledgementBatch(offset, offset, [int(verdict)])
         request = ShareAcknowledgeRequest(
@@ -339,8 +332,8 @@ def _by_topic(places: Iterable[Place]) -> dict[Uuid, list[int]]:
 def _refusal(code: int, topic: str, partition: int, offset: int) -> KafkaError:
     return error_for(
         code,
-        f"{topic}-{partition} offset {offset} could not be settled ({error_for(code).name}); "
-        "its lock has run out, so another worker may have it",
+        f"{topic}-{partition} offset {offset} could not be acknowledged ({error_for(code).name}); "
+        "its lock has expired, so another worker may have the record",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a controller writes when it takes over, before it decides anything else."""
+"""The first records of a new active controller, before any other decision."""
 
 from collections.abc import Sequence
 
@@ -27,10 +27,10 @@ def activate(
     *,
     in_transaction: bool,
 ) -> Decision[None]:
-    """Undo what a predecessor left half done; fill an empty log with the bootstrap records.
+    """Abort an unfinished transaction; fill an empty log with the bootstrap records.
 
-    `bootstrap` is what formatting has put into `bootstrap.checkpoint`. In the log it stands in a
-    transaction, so that a crash in its middle is not taken for a cluster that is set up.
+    `bootstrap` has the records of `bootstrap.checkpoint`, which formatting writes. They are one
+    transaction in the log: after a crash in its middle, the cluster does not count as set up.
     """
     records: list[Message] = []
     if in_transaction:

@@ -12,7 +12,7 @@ from headrace.settings.dynamic import validate_dynamic
 
 
 class SettingsRules(ConfigRules):
-    """What may be set on which kind of resource, judged by the configs that this broker has."""
+    """The rules for the configs of each kind of resource, by the settings of this broker."""
 
     __slots__ = ("_layers", "settings")
 

@@ -1,7 +1,7 @@
 """Change dynamic configs: of topics, of brokers, of client metrics and of groups.
 
-IncrementalAlterConfigs names the changes; the older AlterConfigs names all that shall be left,
-and so removes whatever it does not mention. Both become the same ConfigRecords.
+IncrementalAlterConfigs lists changes. The older AlterConfigs lists all configs of a resource, so it
+removes every config that it does not list. Both lead to the same ConfigRecords.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from headrace.errors import (
 )
 from headrace.metadata.image import ConfigResource, MetadataImage, ResourceType
 from headrace.metadata.records import VersionedRecord
-from headrace.protocol.schemas.records.metadata import ConfigRecord
+from headrace.protocol.schemas.records.metadata import ClearElrRecord, ConfigRecord
 
 if TYPE_CHECKING:
     from headrace.protocol.schemas import alter_configs as replacing
@@ -38,34 +38,34 @@ CONFIG_RESOURCES = (
 
 
 class ConfigRules(Protocol):
-    """What is known of configs, which the settings know and metadata does not."""
+    """The rules of configs that depend on the settings."""
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         """Raise unless the resource may have these configs.
 
-        All of them together, except for a broker: its other configs may have been set by a
-        version that knows more than this one, and must not stand in the way.
+        `configs` are all configs of the resource. Those of a broker are only the changed ones:
+        a newer version may have set the others, which must not block a change.
         """
 
     def is_list(self, resource_type: int, name: str) -> bool:
-        """Whether a config holds a list, to which values can be appended."""
+        """Return whether a config holds a list, to which values can be appended."""
 
     def default(self, resource_type: int, name: str) -> str | None:
-        """The value, as text, of a config that is not set."""
+        """Return the value, as text, of a config that is not set."""
 
 
-class _Asked(Protocol):
-    """What the resources of both requests have in common."""
+class _RequestedResource(Protocol):
+    """The fields that the resources of both requests share."""
 
     resource_type: int
     resource_name: str
 
 
-Asked = TypeVar("Asked", bound=_Asked)
+Requested = TypeVar("Requested", bound=_RequestedResource)
 
 
 class Operation(IntEnum):
-    """What an incremental change does to a config."""
+    """An operation of an incremental change."""
 
     SET = 0
     DELETE = 1
@@ -74,7 +74,7 @@ class Operation(IntEnum):
 
 
 class ConfigResult(msgspec.Struct):
-    """What became of one resource of a request."""
+    """The outcome for one resource of a request."""
 
     resource: ConfigResource
     error: KafkaError | None = None
@@ -90,13 +90,13 @@ def incremental_alter_configs(
     """Set, delete, append to or subtract from single configs."""
 
     def changes(
-        resource: ConfigResource, asked: "incremental.AlterConfigsResource"
+        resource: ConfigResource, requested: "incremental.AlterConfigsResource"
     ) -> dict[str, str | None]:
-        _check_distinct(config.name for config in asked.configs)
+        _check_distinct(config.name for config in requested.configs)
         present = image.configs_of(*resource)
         return {
             config.name: _operate(config, resource, present.get(config.name), rules)
-            for config in asked.configs
+            for config in requested.configs
         }
 
     return _alter(image, resources, changes, rules, validate_only=validate_only)
@@ -112,10 +112,10 @@ def alter_configs(
     """Replace all configs of a resource by those given."""
 
     def changes(
-        resource: ConfigResource, asked: "replacing.AlterConfigsResource"
+        resource: ConfigResource, requested: "replacing.AlterConfigsResource"
     ) -> dict[str, str | None]:
-        _check_distinct(config.name for config in asked.configs)
-        wanted = {config.name: _not_null(config.name, config.value) for config in asked.configs}
+        _check_distinct(config.name for config in requested.configs)
+        wanted = {config.name: _not_null(config.name, config.value) for config in requested.configs}
         dropped = dict.fromkeys(image.configs_of(*resource))
         return {**dropped, **wanted}
 
@@ -128,7 +128,7 @@ def config_records(
     changes: Mapping[str, str | None],
     rules: ConfigRules,
 ) -> list[VersionedRecord]:
-    """The records for configs that a resource is to have from now on; None removes one."""
+    """Return the records that change configs of a resource; the value None removes a config."""
     present = image.configs_of(*resource)
     result = changes if resource.type == ResourceType.BROKER else {**present, **changes}
     missing = [name for name, value in changes.items() if value is None and name not in present]
@@ -145,25 +145,25 @@ def config_records(
     return [
         VersionedRecord(ConfigRecord(resource.type, resource.name, name, value))
         for name, value in changes.items()
-        # A broker config is written even if unchanged: its record makes brokers read again what
-        # the value points to, such as a renewed key store.
+        # A broker config is written even if unchanged: its record makes brokers reload the file
+        # that the value names, such as a renewed key store.
         if present.get(name) != value or resource.type == ResourceType.BROKER
     ]
 
 
 def _alter(
     image: MetadataImage,
-    resources: Sequence[Asked],
-    changes: Callable[[ConfigResource, Asked], dict[str, str | None]],
+    resources: Sequence[Requested],
+    changes: Callable[[ConfigResource, Requested], dict[str, str | None]],
     rules: ConfigRules,
     *,
     validate_only: bool,
 ) -> Decision[list[ConfigResult]]:
-    asked = [ConfigResource(one.resource_type, one.resource_name) for one in resources]
-    count = Counter(asked)
+    requested = [ConfigResource(one.resource_type, one.resource_name) for one in resources]
+    count = Counter(requested)
     records: list[VersionedRecord] = []
     results: dict[ConfigResource, ConfigResult] = {}
-    for resource, request in zip(asked, resources, strict=True):
+    for resource, request in zip(requested, resources, strict=True):
         results[resource] = result = ConfigResult(resource)
         try:
             if count[resource] > 1:
@@ -176,6 +176,7 @@ def _alter(
             records.extend(config_records(image, resource, changed, rules))
         except KafkaError as error:
             result.error = error
+    records += _clear_elr_records(image, records)
     check_size(records, "changing these configs")
     return Decision([] if validate_only else records, list(results.values()))
 
@@ -213,7 +214,7 @@ def _check_broker_name(image: MetadataImage, name: str) -> None:
 def _check_elr(
     image: MetadataImage, resource: ConfigResource, changes: Mapping[str, str | None]
 ) -> None:
-    """Whether a replica stays eligible to lead depends on one min.insync.replicas for all."""
+    """Keep one min.insync.replicas for the cluster, on which eligible leader replicas depend."""
     if not image.uses_elr or resource.type != ResourceType.BROKER or _MIN_ISR not in changes:
         return
     if resource.name:
@@ -228,13 +229,36 @@ def _check_elr(
         )
 
 
+def _clear_elr_records(
+    image: MetadataImage, changes: Sequence[VersionedRecord]
+) -> list[VersionedRecord]:
+    """Clear eligible leaders where min.insync.replicas changes.
+
+    They have all records only as long as a smaller ISR cannot commit any. With a lower value the
+    present ISR may commit records that they lack.
+    """
+    if not image.uses_elr:
+        return []
+    changed = [
+        record
+        for record, _ in changes
+        if isinstance(record, ConfigRecord)
+        and record.name == _MIN_ISR
+        and image.configs_of(record.resource_type, record.resource_name).get(_MIN_ISR)
+        != record.value
+    ]
+    if any(record.resource_type == ResourceType.BROKER for record in changed):
+        return [VersionedRecord(ClearElrRecord(""))]  # Clears all topics.
+    return [VersionedRecord(ClearElrRecord(record.resource_name)) for record in changed]
+
+
 def _operate(
     config: "incremental.AlterableConfig",
     resource: ConfigResource,
     present: str | None,
     rules: ConfigRules,
 ) -> str | None:
-    """The value that a config has after the operation."""
+    """Return the value of a config after the operation."""
     match config.config_operation:
         case Operation.SET:
             return _not_null(config.name, config.value)
@@ -248,7 +272,7 @@ def _operate(
                 "DELETE (1), APPEND (2) and SUBTRACT (3)"
             )
     if not rules.is_list(resource.type, config.name):
-        raise InvalidConfig(f"{config.name} is no list: set it instead of appending to it")
+        raise InvalidConfig(f"{config.name} is not a list; set its whole value instead")
     whole = rules.default(resource.type, config.name) if present is None else present
     items = [item for item in (whole or "").split(",") if item]
     named = value.split(",")

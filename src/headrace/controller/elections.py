@@ -26,7 +26,7 @@ UNCLEAN = 1
 
 
 class ElectionResult(msgspec.Struct):
-    """What became of the election of one partition."""
+    """The outcome of the election of one partition."""
 
     topic: str
     partition: int
@@ -36,12 +36,12 @@ class ElectionResult(msgspec.Struct):
 def elect_leaders(
     image: MetadataImage,
     election_type: int,
-    asked: Sequence["TopicPartitions"] | None,
+    requested: Sequence["TopicPartitions"] | None,
     defaults: ClusterDefaults,
 ) -> Decision[list[ElectionResult]]:
-    """Elect for the partitions asked for, or for all (None) that have another leader than wanted.
+    """Elect leaders of the given partitions, or of all (None) that need an election.
 
-    Asked for all, those that need no election are left out of the reply.
+    With None, the reply leaves out partitions that need no election.
     """
     if election_type not in (PREFERRED, UNCLEAN):
         raise InvalidRequest(
@@ -51,7 +51,7 @@ def elect_leaders(
     rules = Leadership(image, defaults)
     records: list[VersionedRecord] = []
     results: list[ElectionResult] = []
-    for topic_name, index in _candidates(image, election, asked):
+    for topic_name, index in _candidates(image, election, requested):
         result = ElectionResult(topic_name, index)
         try:
             records.extend(_elect(rules, topic_name, index, election))
@@ -63,10 +63,10 @@ def elect_leaders(
 
 
 def _candidates(
-    image: MetadataImage, election: Election, asked: Sequence["TopicPartitions"] | None
+    image: MetadataImage, election: Election, requested: Sequence["TopicPartitions"] | None
 ) -> Iterable[tuple[str, int]]:
-    if asked is not None:
-        return [(topic.topic, index) for topic in asked for index in topic.partitions]
+    if requested is not None:
+        return [(topic.topic, index) for topic in requested for index in topic.partitions]
     return [
         (topic.name, index)
         for topic, index, partition in image.partitions()

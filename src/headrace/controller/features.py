@@ -1,8 +1,8 @@
-"""UpdateFeatures: move the cluster to other feature levels, once every node can follow."""
+"""UpdateFeatures: move the cluster to feature levels that every node supports."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.errors import InvalidUpdateVersion
@@ -25,7 +25,7 @@ _ELR_NEEDS_METADATA_VERSION = 23
 
 
 class UpgradeType(IntEnum):
-    """What the client is prepared for."""
+    """The kind of change that the client accepts."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -33,7 +33,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(NamedTuple):
-    """The level that one feature is to have; 0 switches it off."""
+    """A new level of one feature; 0 disables it."""
 
     feature: str
     level: int
@@ -48,7 +48,7 @@ def update_features(
     *,
     validate_only: bool = False,
 ) -> Decision[None]:
-    """All updates or none; raises for the first that cannot be."""
+    """Update all features or none; raise for the first update that is invalid."""
     proposed = {**image.features, **{update.feature: update.level for update in updates}}
     records: list[VersionedRecord] = []
     for update in updates:
@@ -70,10 +70,10 @@ def _check(image: MetadataImage, update: FeatureUpdate, proposed: Mapping[str, i
     _check_supported(image, update)
     if update.level < present and update.upgrade_type == UpgradeType.UPGRADE:
         raise _refusal(
-            update, f"it is at level {present} now, and this downgrade was not asked for as such"
+            update, f"it is at level {present} now, and the upgrade type does not allow a downgrade"
         )
     if update.level > present and update.upgrade_type != UpgradeType.UPGRADE:
-        raise _refusal(update, f"it is at level {present} now: this is no downgrade")
+        raise _refusal(update, f"it is at level {present} now, so this is not a downgrade")
     if update.feature == METADATA_VERSION and update.level < present:
         _check_metadata_downgrade(update, present)
     if (
@@ -95,7 +95,7 @@ def _check_supported(image: MetadataImage, update: FeatureUpdate) -> None:
         levels = features.get(update.feature, _UNSUPPORTED)
         if levels == _UNSUPPORTED:
             raise _refusal(update, f"{node} does not support this feature")
-        # Level 0 is "off", which every node can do.
+        # Level 0 disables the feature, which every node supports.
         if update.level and not levels.covers(update.level):
             raise _refusal(
                 update, f"{node} supports levels {levels.min_version} to {levels.max_version}"
@@ -104,25 +104,37 @@ def _check_supported(image: MetadataImage, update: FeatureUpdate) -> None:
 
 def _check_metadata_downgrade(update: FeatureUpdate, present: int) -> None:
     if update.level not in METADATA_VERSION_NAMES:
-        raise _refusal(update, "there is no such level")
+        raise _refusal(update, "the level does not exist")
     crossed = [level for level in LEVELS_THAT_CHANGED_RECORDS if update.level < level <= present]
     if crossed:
         name = METADATA_VERSION_NAMES[max(crossed)]
         raise _refusal(
-            update, f"level {max(crossed)} ({name}) brought records that lower levels cannot read"
+            update, f"level {max(crossed)} ({name}) added records that lower levels cannot read"
         )
 
 
 def _check_kraft_version(update: FeatureUpdate, present: int) -> None:
-    """The quorum's own feature: its level is in the log's control records."""
-    if update.level != present:
-        raise _refusal(update, f"it is at level {present}, which cannot be changed here")
+    """Check the quorum's own feature, whose level is in the control records of the log."""
+    if update.level < present:
+        raise _refusal(update, f"it is at level {present} now, and can only be raised")
+    if not SUPPORTED[KRAFT_VERSION].covers(update.level):
+        raise _refusal(update, "this controller does not support it")
+
+
+def raised_kraft_version(request: Any, present: int) -> int | None:
+    """Return the level to which a request raises kraft.version; the quorum has to do that."""
+    if request.validate_only:
+        return None
+    for one in request.feature_updates:
+        if one.feature == KRAFT_VERSION and one.max_version_level > present:
+            return int(one.max_version_level)
+    return None
 
 
 def _elr_records(
     image: MetadataImage, update: FeatureUpdate, defaults: ClusterDefaults
 ) -> list[VersionedRecord]:
-    """Eligible leaders depend on one min.insync.replicas, so it is pinned for the cluster."""
+    """Set one min.insync.replicas for the cluster, on which eligible leaders depend."""
     starts = update.feature == ELIGIBLE_LEADER_REPLICAS_VERSION and update.level > 0
     if not starts or image.uses_elr:
         return []

@@ -1,17 +1,21 @@
-"""Who leads a partition, and how its state changes when brokers come and go.
+"""Leader election of partitions, and their changes when brokers register and leave.
 
-A leader must hold every committed record, so it comes from the ISR, or, where eligible leader
-replicas (KIP-966) are in use and the ISR is empty, from those. Everything else is an unclean
-election, which may lose records and happens only where it was allowed.
+A leader must hold every committed record, so it is elected from the ISR. If the ISR is empty, it is
+one of the eligible leader replicas (KIP-966). Any other election is unclean: it may lose records
+and must be allowed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 import msgspec
 
 from headrace.controller.decision import ClusterDefaults
-from headrace.metadata.features import bumps_leader_epoch_on_isr_shrink, partition_version
+from headrace.metadata.features import (
+    bumps_leader_epoch_on_isr_shrink,
+    has_directories,
+    partition_version,
+)
 from headrace.metadata.image import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -27,17 +31,18 @@ from headrace.metadata.topics_delta import NO_LEADER_CHANGE
 from headrace.protocol.schemas.records.metadata import PartitionChangeRecord
 from headrace.protocol.uuids import Uuid
 
-RECOVERING = 1
+RECOVERED, RECOVERING = 0, 1
+NO_DIRECTORIES: Mapping[int, Uuid] = {}
 
 Acceptable = Callable[[int], bool]
 
 
 class Election(Enum):
-    """How far an election may go."""
+    """The replicas that may win an election."""
 
-    ONLINE = "keep the leader if possible, else any in-sync replica"
-    PREFERRED = "the first replica if it is in sync, else as ONLINE"
-    UNCLEAN = "as ONLINE, but rather lose records than have no leader"
+    ONLINE = "the leader if possible, otherwise any in-sync replica"
+    PREFERRED = "the first replica if it is in sync, otherwise as ONLINE"
+    UNCLEAN = "as ONLINE; if none is left, a replica that may lack records"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -46,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class PartitionChange(msgspec.Struct, kw_only=True):
-    """A partition on its way to another state; `record` says what has to be written for it."""
+    """A change of a partition, which `record` turns into a metadata record."""
 
     topic_id: Uuid
     index: int
@@ -57,16 +62,31 @@ class PartitionChange(msgspec.Struct, kw_only=True):
     uses_elr: bool = False
     min_isr: int = 1
     shut_down_uncleanly: frozenset[int] = frozenset()
+    leader_recovery_state: int | None = None
+    """The state that the leader reports; None keeps it."""
+    directories: Mapping[int, Uuid] = NO_DIRECTORIES
+    """New log directories, by replica."""
     elr: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
     bumps_epoch_on_isr_shrink: bool = False
+    has_directories: bool = False
 
     def __post_init__(self) -> None:
+        self.replicas = self.partition.replicas
+        self.removing, self.adding = self.partition.removing, self.partition.adding
+        if self.removing or self.adding:
+            self._complete_reassignment()
         self.elr = self._eligible()
 
     def record(self) -> PartitionChangeRecord | None:
-        """The record, or None if nothing changes."""
+        """Return the record, or None if nothing changes."""
         record = PartitionChangeRecord(partition_id=self.index, topic_id=self.topic_id)
         self._elect(record)
+        if self.replicas != self.partition.replicas and record.leader == NO_LEADER_CHANGE:
+            # Without a new term, the leader would go on serving the replica that was removed.
+            record.leader = self.partition.leader
         self._note_elr(record)
         if record.isr is None and (self.isr or self.uses_elr) and self.isr != self.partition.isr:
             # Without eligible leaders the last member stays: it is the only one known to hold
@@ -79,12 +99,15 @@ class PartitionChange(msgspec.Struct, kw_only=True):
             ):
                 record.leader = self.partition.leader
         self._note_last_known_leader(record)
+        self._note_assignment(record)
+        if self.leader_recovery_state not in (None, self.partition.leader_recovery_state):
+            record.leader_recovery_state = self.leader_recovery_state
         unchanged = PartitionChangeRecord(partition_id=self.index, topic_id=self.topic_id)
         return None if record == unchanged else record
 
     def outcome(self) -> Outcome:
-        """The election itself."""
-        replicas, leader = self.partition.replicas, self.partition.leader
+        """Elect a leader."""
+        replicas, leader = self.replicas, self.partition.leader
         if self.election is Election.PREFERRED and self._is_valid(replicas[0]):
             return Outcome(replicas[0])
         if self._is_valid(leader):
@@ -106,21 +129,33 @@ class PartitionChange(msgspec.Struct, kw_only=True):
         return in_sync and self.is_acceptable(replica)
 
     def _last_known_leader(self) -> int | None:
-        """The leader of old, when nobody is left who surely has all records."""
+        """Return the previous leader if no replica is left that surely has all records."""
         known = self.partition.last_known_elr
         if not self.uses_elr or self.isr or self.elr or len(known) != 1:
             return None
         return known[0] if self.is_acceptable(known[0]) else None
 
+    def _complete_reassignment(self) -> None:
+        """End a reassignment, and drop its old replicas, once all others are in sync."""
+        replicas = tuple(one for one in self.replicas if one not in self.removing)
+        isr = tuple(one for one in self.isr if one not in self.removing)
+        if replicas and set(replicas) <= set(isr):
+            self.replicas, self.isr = replicas, isr
+            self.removing = self.adding = ()
+
     def _eligible(self) -> tuple[int, ...]:
-        """The eligible leaders: who has left an ISR that is too small now, and left it whole."""
-        if not self.uses_elr or len(self.isr) >= self.min_isr:
+        """Return the eligible leaders: members that left a small ISR without a crash."""
+        if not self.uses_elr:
+            return self.partition.elr  # Used once more, by the next election.
+        if len(self.isr) >= self.min_isr:
             return ()
         members = dict.fromkeys((*self.partition.elr, *self.partition.isr))
         return tuple(
             member
             for member in members
-            if member not in self.isr and member not in self.shut_down_uncleanly
+            if member in self.replicas
+            and member not in self.isr
+            and member not in self.shut_down_uncleanly
         )
 
     def _elect(self, record: PartitionChangeRecord) -> None:
@@ -128,7 +163,7 @@ class PartitionChange(msgspec.Struct, kw_only=True):
         if outcome.leader == self.partition.leader:
             return
         record.leader = outcome.leader
-        if outcome.leader in self.elr:
+        if not self.isr and outcome.leader in self.elr:
             self.isr = (outcome.leader,)
             self.elr = tuple(member for member in self.elr if member != outcome.leader)
         if outcome.unclean:
@@ -143,19 +178,39 @@ class PartitionChange(msgspec.Struct, kw_only=True):
             record.eligible_leader_replicas = list(elr)
 
     def _note_last_known_leader(self, record: PartitionChangeRecord) -> None:
-        """Remember who led last when nobody does, and forget it when somebody does again."""
+        """Store the last leader while the partition has none; clear it with the next leader."""
         if not self.uses_elr:
             return
         known, leader = self.partition.last_known_elr, self.partition.leader
         will_lead = record.leader if record.leader != NO_LEADER_CHANGE else leader
-        if record.isr == [] and known != (leader,):
+        if record.isr == [] and leader != NO_LEADER and known != (leader,):
             record.last_known_elr = [leader]
         elif will_lead != NO_LEADER and known:
             record.last_known_elr = []
 
+    def _note_assignment(self, record: PartitionChangeRecord) -> None:
+        """Note the end of a reassignment, and new log directories."""
+        partition = self.partition
+        if self.replicas != partition.replicas:
+            record.replicas = list(self.replicas)
+        if self.removing != partition.removing:
+            record.removing_replicas = list(self.removing)
+        if self.adding != partition.adding:
+            record.adding_replicas = list(self.adding)
+        if not self.has_directories or (
+            not self.directories and self.replicas is partition.replicas
+        ):
+            return
+        directories = tuple(
+            self.directories.get(replica) or partition.directory_of(replica) or UNASSIGNED_DIRECTORY
+            for replica in self.replicas
+        )
+        if directories != partition.directories:
+            record.directories = list(directories)
+
 
 class Leadership:
-    """The leadership rules, bound to an image and to the brokers that are coming or going."""
+    """The leadership rules for an image, with the brokers that register and leave."""
 
     def __init__(
         self,
@@ -172,6 +227,11 @@ class Leadership:
         self.arriving = arriving
         self.shut_down_uncleanly = shut_down_uncleanly
         self.version = partition_version(image.metadata_version)
+        self._uses_elr = image.uses_elr
+        self._bumps_epoch = bumps_leader_epoch_on_isr_shrink(image.metadata_version)
+        self._has_directories = has_directories(image.metadata_version)
+        # One operation may change all partitions of a topic, so its configs are read once.
+        self._by_topic: dict[str, tuple[Election, int]] = {}
 
     def change(
         self,
@@ -180,31 +240,42 @@ class Leadership:
         *,
         isr: tuple[int, ...] | None = None,
         election: Election | None = None,
+        leader_recovery_state: int | None = None,
+        directories: Mapping[int, Uuid] = NO_DIRECTORIES,
     ) -> PartitionChange:
-        """The change that the rules ask for, towards another ISR if one is given."""
+        """Return the change that the rules require; `isr` is the new ISR, if it changes."""
         partition = topic.partitions[index]
-        if election is None:
-            unclean = self.defaults.allows_unclean_election(self.image, topic.name)
-            election = Election.UNCLEAN if unclean else Election.ONLINE
-        min_isr = 1
-        if self.image.uses_elr:
-            wanted = self.defaults.min_insync_replicas_of(self.image, topic.name)
-            min_isr = min(wanted, len(partition.replicas))
+        topics_election, min_isr = self._rules_of(topic.name)
         return PartitionChange(
             topic_id=topic.id,
             index=index,
             partition=partition,
             is_acceptable=lambda replica: self._is_acceptable(partition, replica),
             isr=partition.isr if isr is None else isr,
-            election=election,
-            uses_elr=self.image.uses_elr,
-            min_isr=min_isr,
+            election=topics_election if election is None else election,
+            uses_elr=self._uses_elr,
+            min_isr=min(min_isr, len(partition.replicas)),
             shut_down_uncleanly=self.shut_down_uncleanly,
-            bumps_epoch_on_isr_shrink=bumps_leader_epoch_on_isr_shrink(self.image.metadata_version),
+            leader_recovery_state=leader_recovery_state,
+            directories=directories,
+            bumps_epoch_on_isr_shrink=self._bumps_epoch,
+            has_directories=self._has_directories,
         )
 
     def versioned(self, records: Iterable[PartitionChangeRecord | None]) -> list[VersionedRecord]:
         return [VersionedRecord(one, self.version) for one in records if one is not None]
+
+    def _rules_of(self, topic: str) -> tuple[Election, int]:
+        """Return the election of leaderless partitions of a topic, and its min.insync.replicas."""
+        found = self._by_topic.get(topic)
+        if found is None:
+            unclean = self.defaults.allows_unclean_election(self.image, topic)
+            min_isr = 1
+            if self._uses_elr:
+                min_isr = self.defaults.min_insync_replicas_of(self.image, topic)
+            found = Election.UNCLEAN if unclean else Election.ONLINE, min_isr
+            self._by_topic[topic] = found
+        return found
 
     def _is_acceptable(self, partition: PartitionImage, replica: int) -> bool:
         if replica == self.leaving or replica in self.shut_down_uncleanly:
@@ -224,36 +295,45 @@ def leave(
     unclean: bool = False,
     new_term: bool = False,
 ) -> list[VersionedRecord]:
-    """Hand over what a broker leads, and take it out of every ISR.
+    """Move the leadership of a broker's partitions, and take the broker out of every ISR.
 
-    A partition that nobody else can lead stays with the broker, fenced or not: its clients wait
-    for that broker either way, and a node that restarts does not write two records for each of
-    its partitions. Kafka, when it starts on such a directory, writes them itself. After a crash
-    the term must be a new one all the same (`new_term`), since the tail of the log may be lost
-    and other records take those offsets.
+    A partition with this replica only stays with the broker, fenced or not: its clients wait for
+    that broker either way, and a restart does not write two records per partition. Kafka writes
+    them when it starts on such a directory. After a crash the term must be a new one (`new_term`):
+    the tail of the log may be lost, and other records may take its offsets.
     """
     uncleanly = frozenset({broker_id}) if unclean and image.uses_elr else frozenset[int]()
     rules = Leadership(image, defaults, leaving=broker_id, shut_down_uncleanly=uncleanly)
     records: list[PartitionChangeRecord | None] = []
     for topic, index, partition in image.partitions():
-        if broker_id not in partition.isr and broker_id not in partition.elr:
-            continue
-        rest = tuple(member for member in partition.isr if member != broker_id)
-        is_alone = len(partition.replicas) == 1
-        change = None if is_alone else rules.change(topic, index, isr=rest)
-        if change is not None and (rest or change.outcome().leader != NO_LEADER):
-            records.append(change.record())
-        elif new_term and partition.leader == broker_id:
-            records.append(
-                PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=broker_id)
-            )
+        if is_sole_replica(partition, broker_id):
+            if new_term and partition.leader == broker_id:
+                records.append(
+                    PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=broker_id)
+                )
+        elif broker_id in partition.isr or (uncleanly and broker_id in partition.elr):
+            rest = tuple(member for member in partition.isr if member != broker_id)
+            records.append(rules.change(topic, index, isr=rest).record())
     return rules.versioned(records)
+
+
+def is_sole_replica(partition: PartitionImage, broker_id: int) -> bool:
+    """Return whether no other broker has a replica, now or after a reassignment."""
+    return partition.replicas == (broker_id,)
+
+
+def leads_for_others(image: MetadataImage, broker_id: int) -> bool:
+    """Return whether a broker leads a partition that another broker could lead."""
+    return any(
+        partition.leader == broker_id and not is_sole_replica(partition, broker_id)
+        for _, _, partition in image.partitions()
+    )
 
 
 def arrive(
     image: MetadataImage, broker: BrokerImage, defaults: ClusterDefaults
 ) -> list[VersionedRecord]:
-    """Find leaders for partitions without one, now that a broker is here again."""
+    """Elect leaders for partitions without one after a broker becomes active."""
     rules = Leadership(image, defaults, arriving=broker)
     return rules.versioned(
         rules.change(topic, index).record()
@@ -265,8 +345,13 @@ def arrive(
 def retire(
     image: MetadataImage, broker_id: int, defaults: ClusterDefaults
 ) -> list[VersionedRecord]:
-    """Take a broker out of every ISR and elect anew, leaderless or not: it will not come back."""
-    rules = Leadership(image, defaults, leaving=broker_id)
+    """Take a broker out of every ISR for good, even if partitions have no leader afterwards.
+
+    It is no eligible leader either: without a registered epoch, a crash in the meantime would go
+    unnoticed when the broker registers again.
+    """
+    gone = frozenset({broker_id}) if image.uses_elr else frozenset[int]()
+    rules = Leadership(image, defaults, leaving=broker_id, shut_down_uncleanly=gone)
     return rules.versioned(
         rules.change(
             topic, index, isr=tuple(member for member in partition.isr if member != broker_id)
@@ -277,7 +362,7 @@ def retire(
 
 
 def _has_online_directory(broker: BrokerImage, partition: PartitionImage) -> bool:
-    """Whether the replica's log directory works, as far as the broker has told."""
+    """Return whether the replica's log directory works, as far as the broker has reported."""
     directory = partition.directory_of(broker.id)
     if directory in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True

@@ -1,8 +1,8 @@
-"""How brokers and controllers join the cluster, start to serve, stop, and are forgotten.
+"""Registration of brokers and controllers: join, unfence, fence, unregister.
 
-A broker registers fenced, with a new incarnation id for every process. Its epoch is the offset
-at which the controller would write next, so a later incarnation always has a higher one. It is
-unfenced when it has read its logs, and fenced again when it stops.
+A broker registers fenced, with a new incarnation id for every process. Its epoch is the next offset
+of the metadata log, so a later incarnation always has a higher epoch. The broker is unfenced when
+it has loaded its logs, and fenced again when it stops or is silent for too long.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,30 +13,27 @@ from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.controller.leadership import Leadership, arrive, leave, retire
 from headrace.errors import (
     BrokerIdNotRegistered,
+    DuplicateBrokerRegistration,
     InvalidRegistration,
     StaleBrokerEpoch,
     UnsupportedVersion,
 )
 from headrace.metadata.features import (
+    KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED,
     VersionRange,
+    has_controlled_shutdown,
     has_controller_registration,
     has_cordoned_directories,
     has_directories,
     register_broker_version,
 )
-from headrace.metadata.image import (
-    BrokerImage,
-    ControllerImage,
-    Endpoint,
-    MetadataImage,
-)
+from headrace.metadata.image import BrokerImage, ControllerImage, Endpoint, MetadataImage
 from headrace.metadata.image_records import broker_record, controller_record
 from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import (
     BrokerRegistrationChangeRecord,
-    PartitionChangeRecord,
     UnregisterBrokerRecord,
 )
 from headrace.protocol.uuids import Uuid, is_reserved, to_text
@@ -47,7 +44,7 @@ IN_CONTROLLED_SHUTDOWN = 1
 
 
 class BrokerIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker as it introduces itself."""
+    """The facts that a broker registers with."""
 
     broker_id: int
     incarnation_id: Uuid
@@ -56,11 +53,11 @@ class BrokerIdentity(msgspec.Struct, frozen=True, kw_only=True):
     rack: str | None = None
     features: Mapping[str, VersionRange] = SUPPORTED
     previous_broker_epoch: int = -1
-    """The epoch that the last clean stop left behind; anything else means a crash."""
+    """The epoch that the last clean stop wrote; any other value means a crash."""
 
 
 class ControllerIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A controller as it introduces itself."""
+    """The facts that a controller registers with."""
 
     controller_id: int
     incarnation_id: Uuid
@@ -69,17 +66,29 @@ class ControllerIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def register_broker(
-    image: MetadataImage, broker: BrokerIdentity, next_offset: int, defaults: ClusterDefaults
+    image: MetadataImage,
+    broker: BrokerIdentity,
+    next_offset: int,
+    defaults: ClusterDefaults,
+    *,
+    has_live_session: bool = False,
+    kraft_version: int = 0,
 ) -> Decision[int]:
-    """Register a new incarnation of a broker, or amend the present one; replies its epoch."""
+    """Register a new incarnation of a broker, or update the present one; replies its epoch."""
+    present = image.brokers.get(broker.broker_id)
+    is_same = present is not None and present.incarnation_id == broker.incarnation_id
+    if has_live_session and present is not None and not is_same:
+        raise DuplicateBrokerRegistration(
+            f"broker {broker.broker_id} is registered by another process, which was heard "
+            "recently; give each broker a node.id of its own, or wait for the end of its session"
+        )
     _check_directories(image, broker)
     if METADATA_VERSION not in broker.features:
-        raise InvalidRegistration(f"a broker must say which levels of {METADATA_VERSION} it speaks")
-    check_features(image, broker.features)
-    present = image.brokers.get(broker.broker_id)
+        raise InvalidRegistration(f"a broker must register its levels of {METADATA_VERSION}")
+    check_features(image, broker.features, kraft_version)
     records: list[VersionedRecord] = []
     epoch, fenced, in_controlled_shutdown = next_offset, True, False
-    if present is not None and present.incarnation_id == broker.incarnation_id:
+    if present is not None and is_same:
         epoch = present.epoch
         fenced, in_controlled_shutdown = present.fenced, present.in_controlled_shutdown
     elif present is not None:
@@ -103,10 +112,27 @@ def register_broker(
     return Decision(records, epoch)
 
 
-def register_controller(image: MetadataImage, controller: ControllerIdentity) -> Decision[None]:
-    """Make a controller known by name, so that admin tools which talk to it can find it."""
+def succeeds(image: MetadataImage, successor: BrokerIdentity) -> bool:
+    """Return whether a broker registers from the place of the present incarnation.
+
+    A process locks its log directories and claims its ports before it registers, so the earlier
+    process on the same directories and addresses has ended.
+    """
+    present = image.brokers.get(successor.broker_id)
+    if present is None:
+        return False
+    directories = {one for one in present.directories if not is_reserved(one)}
+    is_same_place = tuple(successor.endpoints) == tuple(present.endpoints)
+    return is_same_place and not directories.isdisjoint(successor.directories)
+
+
+def register_controller(
+    image: MetadataImage, controller: ControllerIdentity, kraft_version: int = 0
+) -> Decision[None]:
+    """Register a controller, so that admin tools which connect to it can find it."""
     if not has_controller_registration(image.metadata_version):
         return Decision((), None)
+    check_features(image, controller.features, kraft_version)
     registered = ControllerImage(
         id=controller.controller_id,
         incarnation_id=controller.incarnation_id,
@@ -117,42 +143,33 @@ def register_controller(image: MetadataImage, controller: ControllerIdentity) ->
 
 
 def unfence_broker(
-    image: MetadataImage, broker_id: int, broker_epoch: int, defaults: ClusterDefaults
-) -> Decision[None]:
+    image: MetadataImage, broker: BrokerImage, defaults: ClusterDefaults
+) -> list[VersionedRecord]:
     """Let a broker that has loaded its logs lead and serve."""
-    broker = _registered(image, broker_id, broker_epoch)
-    records: list[VersionedRecord] = []
-    if has_cordoned_directories(image.metadata_version) and broker.cordoned_directories is None:
-        # From this level on a broker says which directories take no new replicas: none.
-        records.append(_change(broker, version=3, cordoned_log_dirs=[]))
-    if broker.fenced:
-        records.append(_change(broker, fenced=UNFENCE))
-        records.extend(arrive(image, broker, defaults))
-    return Decision(records, None)
+    return [_change(broker, fenced=UNFENCE), *arrive(image, broker, defaults)]
 
 
-def shut_down_broker(
-    image: MetadataImage, broker_id: int, broker_epoch: int, defaults: ClusterDefaults
-) -> Decision[None]:
-    """Let a broker leave in order: hand over what others can lead, then fence it.
+def fence_broker(
+    image: MetadataImage, broker: BrokerImage, defaults: ClusterDefaults
+) -> list[VersionedRecord]:
+    """Move a broker's leadership to others where possible, and hide the broker from clients."""
+    return [*leave(image, broker.id, defaults), _change(broker, fenced=FENCE)]
 
-    Fenced in the log means that the next start, ours or Kafka's, finds no session to wait for.
-    """
-    broker = _registered(image, broker_id, broker_epoch)
-    if broker.fenced:
-        return Decision((), None)
-    records = [
-        _change(broker, version=1, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN),
-        *leave(image, broker_id, defaults),
-        _change(broker, fenced=FENCE),
-    ]
-    return Decision(records, None)
+
+def begin_shutdown(
+    image: MetadataImage, broker: BrokerImage, defaults: ClusterDefaults
+) -> list[VersionedRecord]:
+    """Move the leadership of a broker that is about to stop, while it still serves."""
+    records = leave(image, broker.id, defaults)
+    if not has_controlled_shutdown(image.metadata_version):
+        return records
+    return [_change(broker, version=1, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN), *records]
 
 
 def unregister_broker(
     image: MetadataImage, broker_id: int, defaults: ClusterDefaults
 ) -> Decision[None]:
-    """Forget a broker for good. Replicas on it stay in replica lists until they are reassigned."""
+    """Remove a broker for good. Its replicas stay in replica lists until they are reassigned."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise BrokerIdNotRegistered(f"broker {broker_id} is not registered")
@@ -163,46 +180,35 @@ def unregister_broker(
 
 def take_directories_offline(
     image: MetadataImage,
-    broker_id: int,
-    broker_epoch: int,
+    broker: BrokerImage,
     offline: Sequence[Uuid],
     defaults: ClusterDefaults,
-) -> Decision[None]:
-    """Move leaderships off log directories that have failed; the broker serves from the others."""
-    broker = _registered(image, broker_id, broker_epoch)
+) -> list[VersionedRecord]:
+    """Move leadership off failed log directories; the broker serves from the others."""
     online = tuple(one for one in broker.directories if one not in offline)
     if online == broker.directories or not has_directories(image.metadata_version):
-        return Decision((), None)
-    rules = Leadership(image, defaults, leaving=broker_id)
+        return []
+    rules = Leadership(image, defaults, leaving=broker.id)
     changes = [
-        rules.change(topic, index, isr=tuple(one for one in partition.isr if one != broker_id))
+        rules.change(topic, index, isr=tuple(one for one in partition.isr if one != broker.id))
         for topic, index, partition in image.partitions()
-        if broker_id in partition.isr and partition.directory_of(broker_id) in offline
+        if broker.id in partition.isr and partition.directory_of(broker.id) in offline
     ]
     records = rules.versioned(change.record() for change in changes)
-    records.append(_change(broker, version=2, log_dirs=list(online)))
-    return Decision(records, None)
+    if online:  # An empty list changes nothing.
+        records.append(_change(broker, version=2, log_dirs=list(online)))
+    return records
 
 
-def assign_directories(
-    image: MetadataImage, broker_id: int, assigned: Mapping[tuple[Uuid, int], Uuid]
-) -> Decision[None]:
-    """Note in which log directory a broker keeps replicas, by (topic id, partition)."""
-    rules = Leadership(image, ClusterDefaults())
-    changes = []
-    for (topic_id, index), directory in assigned.items():
-        topic = image.topics_by_id.get(topic_id)
-        if topic is None or index >= len(topic.partitions):
-            continue  # Deleted meanwhile.
-        partition = topic.partitions[index]
-        if partition.directory_of(broker_id) in (None, directory):
-            continue
-        directories = list(partition.directories)
-        directories[partition.replicas.index(broker_id)] = directory
-        changes.append(
-            PartitionChangeRecord(partition_id=index, topic_id=topic_id, directories=directories)
-        )
-    return Decision(rules.versioned(changes), None)
+def cordon_directories(
+    image: MetadataImage, broker: BrokerImage, cordoned: Sequence[Uuid] | None
+) -> list[VersionedRecord]:
+    """Store the directories that get no new replicas; None changes nothing (KIP-1066)."""
+    if cordoned is None or not has_cordoned_directories(image.metadata_version):
+        return []
+    if broker.cordoned_directories == tuple(cordoned):
+        return []
+    return [_change(broker, version=3, cordoned_log_dirs=list(cordoned))]
 
 
 def _change(
@@ -214,7 +220,7 @@ def _change(
     log_dirs: Sequence[Uuid] = (),
     cordoned_log_dirs: list[Uuid] | None = None,
 ) -> VersionedRecord:
-    """A change of a registration, in the lowest version that has room for it."""
+    """Return a change of a registration, in the lowest version that has its fields."""
     record = BrokerRegistrationChangeRecord(
         broker_id=broker.id,
         broker_epoch=broker.epoch,
@@ -226,7 +232,8 @@ def _change(
     return VersionedRecord(record, version)
 
 
-def _registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerImage:
+def check_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerImage:
+    """Return a registered broker; raise if the request is from another incarnation."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise BrokerIdNotRegistered(f"broker {broker_id} is not registered")
@@ -259,12 +266,15 @@ def _check_directories(image: MetadataImage, broker: BrokerIdentity) -> None:
             )
 
 
-def check_features(image: MetadataImage, supported: Mapping[str, VersionRange]) -> None:
-    """Raise unless a node of these abilities can work at the levels that the cluster has."""
-    for feature, level in image.features.items():
-        levels = supported.get(feature, VersionRange(0, 0))
-        if not levels.covers(level):
+def check_features(
+    image: MetadataImage, supported: Mapping[str, VersionRange], kraft_version: int = 0
+) -> None:
+    """Raise unless a node with these features supports the levels of the cluster."""
+    levels = {**image.features, KRAFT_VERSION: kraft_version}
+    for feature, level in levels.items():
+        versions = supported.get(feature, VersionRange(0, 0))
+        if not versions.covers(level):
             raise UnsupportedVersion(
-                f"the cluster runs {feature} at level {level}, and this broker supports "
-                f"{levels.min_version} to {levels.max_version}"
+                f"the cluster runs {feature} at level {level}, and this node supports "
+                f"{versions.min_version} to {versions.max_version}"
             )

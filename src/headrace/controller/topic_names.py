@@ -1,7 +1,7 @@
-"""Which names a topic may have.
+"""Valid names of topics.
 
-A name becomes part of a directory name and of metric names, which sets the characters and the
-length; metrics write `.` as `_`, so two topics may not differ in just that.
+A name becomes part of a directory name and of metric names, which limits its characters and
+length. Metrics write `.` as `_`, so the names of two topics may not differ only in these.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def check_topic_name(name: str) -> None:
-    """Raise unless a topic could have this name."""
+    """Raise unless the name is valid."""
     if name == METADATA_TOPIC:
         raise InvalidRequest(f"{METADATA_TOPIC} is the cluster's own log and cannot be created")
     if not name:
@@ -39,11 +39,11 @@ def can_collide(name: str) -> bool:
 
 
 def unified(name: str) -> str:
-    """The form in which two colliding names are the same."""
+    """Return the form that two colliding names share."""
     return name.replace(".", "_")
 
 
 def colliding(name: str, others: Iterable[str]) -> str | None:
-    """The other topic that could not be told from this one by its metrics."""
+    """Return another topic whose metrics would have the same names."""
     wanted = unified(name)
     return next((other for other in others if unified(other) == wanted and other != name), None)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class TopicResult(msgspec.Struct):
-    """What became of one topic of a request."""
+    """The outcome for one topic of a request."""
 
     name: str | None
     topic_id: Uuid = ZERO
@@ -67,7 +67,7 @@ def create_topics(
     new_id: Callable[[], Uuid] = random_uuid,
     draw: Draw = draw,
 ) -> Decision[list[TopicResult]]:
-    """Each topic succeeds or fails by itself, but all that succeed are written at once."""
+    """Create topics: each succeeds or fails alone, but all valid ones are written at once."""
     _check_total(topics, defaults)
     repeated = _repeated([topic.name for topic in topics])
     creation = _Creation(image, defaults, rules, new_id, draw)
@@ -86,7 +86,7 @@ def create_topics(
 
 
 class _Creation:
-    """The topics of one request being created, one after the other."""
+    """The creation of the topics of one request, one after the other."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _Creation:
         return place_replicas(self.image, count, factor, self.draw)
 
     def _assigned(self, topic: "CreatableTopic") -> list[list[int]]:
-        """The replicas that the request itself names."""
+        """Return the replicas that the request assigns."""
         if topic.replication_factor != -1 or topic.num_partitions != -1:
             raise InvalidRequest(
                 "with replicas assigned by hand, the number of partitions and the replication "
@@ -174,11 +174,11 @@ class _Creation:
 
 
 def _check_total(topics: Sequence["CreatableTopic"], defaults: ClusterDefaults) -> None:
-    """Refuse before anything is computed: a single number could ask for billions."""
+    """Reject too many partitions before any work: a request may name billions."""
     total = 0
     for topic in topics:
-        asked = defaults.num_partitions if topic.num_partitions == -1 else topic.num_partitions
-        total += len(topic.assignments) or max(0, asked)
+        requested = defaults.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+        total += len(topic.assignments) or max(0, requested)
     if total > RECORDS_PER_OPERATION_MAX:
         raise PolicyViolation(
             f"the request asks for {total:,} new partitions, and one request may create "
@@ -189,11 +189,11 @@ def _check_total(topics: Sequence["CreatableTopic"], defaults: ClusterDefaults) 
 def check_assignment(
     image: MetadataImage, assigned: Sequence[Sequence[int]], replication_factor: int
 ) -> None:
-    """Raise unless brokers that exist can hold, and lead, partitions assigned by hand."""
+    """Raise unless registered brokers can hold, and lead, partitions assigned by hand."""
     for replicas in assigned:
         if not replicas:
             raise InvalidReplicaAssignment(
-                "a partition is assigned to no broker at all; name at least one"
+                "a partition is assigned to no broker; name at least one"
             )
         if len(set(replicas)) != len(replicas):
             raise InvalidReplicaAssignment(f"the assignment {list(replicas)} names a broker twice")
@@ -217,9 +217,9 @@ def check_assignment(
 def partition_records(
     image: MetadataImage, topic_id: Uuid, first: int, assigned: Sequence[Sequence[int]]
 ) -> list[VersionedRecord]:
-    """New partitions from index `first` on: led by their first replica that is at work."""
+    """Return new partitions from index `first` on, led by their first active replica."""
     version = partition_version(image.metadata_version)
-    # Few distinct lists stand for thousands of partitions, so each is worked out once.
+    # Thousands of partitions share few distinct lists, so each list is computed once.
     states: dict[tuple[int, ...], tuple[list[int], list[Uuid]]] = {}
     records = []
     for index, replicas in enumerate(assigned, first):
@@ -256,7 +256,7 @@ def create_partitions(
     validate_only: bool = False,
     draw: Draw = draw,
 ) -> Decision[list[TopicResult]]:
-    """Make topics wider; the keys of their records will then go to other partitions."""
+    """Add partitions to topics; the keys of new records then go to other partitions."""
     repeated = _repeated([topic.name for topic in topics])
     records: list[VersionedRecord] = []
     results: dict[str, TopicResult] = {}
@@ -283,7 +283,7 @@ def _more_partitions(
     present = len(topic.partitions)
     if wanted.count == present:
         raise InvalidPartitions(
-            f"topic '{wanted.name}' already has {present} partition(s); ask for more than that"
+            f"topic '{wanted.name}' already has {present} partition(s); request more"
         )
     if wanted.count < present:
         raise InvalidPartitions(
@@ -324,7 +324,7 @@ def _added_replicas(
 def delete_topics(
     image: MetadataImage, topics: Sequence["DeleteTopicState"]
 ) -> Decision[list[TopicResult]]:
-    """Delete topics named either by name or by id; their configs go with them."""
+    """Delete topics, by name or by id, and their configs."""
     names = Counter(topic.name for topic in topics if topic.name is not None)
     ids = Counter(topic.topic_id for topic in topics if topic.name is None)
     by_name = {image.topics[name].id for name in names if name in image.topics}
@@ -353,7 +353,7 @@ def delete_topics(
 
 
 def _named(image: MetadataImage, wanted: "DeleteTopicState") -> TopicImage:
-    """The topic that a name or an id stands for."""
+    """Return the topic of a name or an id."""
     if wanted.name is not None and wanted.topic_id != ZERO:
         raise InvalidRequest("name a topic either by its name or by its id, not by both")
     if wanted.name is not None:

@@ -1,1 +1,1 @@
-"""What all coordinators share: a decision's effects, its records, its timers; sans-IO."""
+"""Shared by all coordinators, sans-IO: effects of decisions, their records and timers."""

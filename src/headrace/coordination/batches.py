@@ -1,4 +1,4 @@
-"""Coordinator records in batches: all of a decision in one, so that it is written whole or not."""
+"""Encodes the coordinator records of one decision as one batch, so they are written atomically."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,13 +25,13 @@ _NULL = b"\x01"  # A length of -1.
 _NO_HEADERS = b"\x00"
 _SHORT_MAX = 512
 _SHORT = tuple(varint(number) for number in range(_SHORT_MAX))
-"""The numbers that nearly all records have: to look one up takes half the time of making it."""
+"""Encoded numbers up to 512, which nearly all records use: a look-up takes half the time."""
 
 
 def encode_batch(
     records: Sequence[CoordinatorRecord], now_ms: int, producer: Producer | None = None
 ) -> bytearray:
-    """A plain batch whose records all carry the time of the decision; the log patches the rest."""
+    """Encode records that all carry the time of the decision; the log patches the rest."""
     parts = [_EMPTY_HEADER]
     for index, (key, value) in enumerate(records):
         place = _SHORT[index] if index < _SHORT_MAX else varint(index)
@@ -79,7 +79,7 @@ def encode_batch(
 def records_in(
     data: bytes, position: int, header: BatchHeader
 ) -> Iterator[tuple[CoordinatorRecord, RecordFacts]]:
-    """The records of a batch as they are replayed; headers of records are passed over."""
+    """Yield the records of a batch for replay; headers of records are skipped."""
     block = block_of(data, position, header)
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     producer_id, producer_epoch = header.producer_id, header.producer_epoch
@@ -113,7 +113,7 @@ def records_in(
 
 
 def _number(block: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position after it, quick for those of one byte and of two."""
+    """Return a zigzag varint and the position after it, fast for one and two bytes."""
     number = block[position]
     if number < 128:
         return (number >> 1) ^ -(number & 1), position + 1

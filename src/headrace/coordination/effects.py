@@ -1,9 +1,8 @@
-"""What a coordinator's decision leads to: records to write, answers to give, timers to set.
+"""Effects of a coordinator's decision: records to write, answers to send, timers to set.
 
-A decision is made on a shard's state and changes nothing that must survive a crash: that is
-done by replaying its records, once they are written. The shell (`broker/coordinators.py`) then
-carries the effects out in this order: records, replay, notes, timers, answers. So nobody is told
-what is not written, and nobody is told anything if it could not be.
+A decision reads a shard's state and changes nothing that must survive a crash: replaying the
+written records does. The shell (`broker/coordinators.py`) applies the effects in this order:
+records, replay, notes, timers, answers. So no answer is sent for a change that was not written.
 """
 
 from collections.abc import Callable
@@ -17,47 +16,47 @@ from headrace.protocol.coordinator_records import CoordinatorRecord
 R = TypeVar("R")
 
 Ticket = Any
-"""A request that waits for its answer; opaque to decisions, which keep it and hand it back."""
+"""A request that waits for its answer; decisions store it and return it unread."""
 
 TimerKey = tuple[str, ...]
-"""A timer's name within its shard: what it is for, and whom, such as ("session", group, member)."""
+"""Name of a timer within its shard: kind and subject, such as ("session", group, member)."""
 
 
 class Producer(NamedTuple):
-    """The producer in whose transaction a batch of records is written."""
+    """The producer of the transaction that a batch of records belongs to."""
 
     id: int
     epoch: int
 
 
 class Effects(msgspec.Struct, Generic[R]):
-    """What is to be done; `reply` is None for a request that waits, or that nobody made."""
+    """Work for the shell; without a `reply` the request waits, if a request caused the work."""
 
     reply: R | None = None
     records: list[CoordinatorRecord] = []
-    answers: list[tuple[Ticket, Any]] = []  # For those that waited: a reply or a KafkaError.
+    answers: list[tuple[Ticket, Any]] = []  # Answers to waiting requests: a reply or a KafkaError.
     timers: dict[TimerKey, int | None] = {}  # Milliseconds from now; None stops a timer.
-    producer: Producer | None = None  # Whose transaction the records belong to.
-    take_in: "Callable[[RecordFacts], None] | None" = None
-    """Does what replaying the records would, by the values that they were encoded from; gets the
-    facts of the first of them."""
+    producer: Producer | None = None  # Owner of the records' transaction.
+    apply_records: "Callable[[RecordFacts], None] | None" = None
+    """Applies the records from the values they were encoded from, instead of replaying them;
+    receives the facts of the first record."""
     on_refused: Callable[[KafkaError], "Effects[Any]"] | None = None
-    """What to do instead if the records cannot be written; the reply is then the error."""
+    """Effects if the records cannot be written; the reply is then the error."""
 
     on_written: Callable[[], None] | None = None
-    """What to note without a record, once the records are written; at once if there are none."""
+    """Called when the records are written, or at once if there are none."""
 
     def merge(self, other: "Effects[Any]") -> None:
-        """Add another decision's effects, save its reply, to be carried out together with these."""
-        assert self.take_in is None, "these effects know only their own records"
-        assert other.take_in is None, "its records would be replayed as well"
+        """Add another decision's effects, except its reply, to apply both together."""
+        assert self.apply_records is None, "apply_records covers only its own records"
+        assert other.apply_records is None, "apply_records and replay would apply the records twice"
         self.records.extend(other.records)
         self.answers.extend(other.answers)
         self.timers.update(other.timers)
 
 
 class RecordFacts(NamedTuple):
-    """Where a replayed record stands in the log, and in whose transaction it was written."""
+    """The offset of a replayed record, its time, and the producer of its transaction."""
 
     offset: int
     timestamp_ms: int
@@ -69,16 +68,16 @@ class ShardState(Protocol):
     """The state that one partition of an internal topic describes."""
 
     def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
-        """Take a record in: at load, and live right after it was written."""
+        """Apply a record: at load, and right after it was written."""
 
     def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
-        """A transaction that wrote to this partition has ended."""
+        """End a transaction that wrote to this partition."""
 
     def on_loaded(self, now_ms: int) -> Effects[None]:
-        """All records are in: timers start."""
+        """Start the timers after all records are loaded."""
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects[None]:
-        """A timer that a decision had set has run out."""
+        """Handle a timer that has run out."""
 
     def tickets(self) -> list[Ticket]:
-        """Everyone who waits; they are sent elsewhere when the shard is given up."""
+        """Return the waiting requests; they are redirected when the shard is given up."""

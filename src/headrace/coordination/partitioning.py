@@ -1,8 +1,8 @@
-"""The partition of an internal topic that a group, a transactional id or a share key lives in."""
+"""The partition of an internal topic for a group, a transactional id or a share key."""
 
 
 def partition_for(key: str, count: int) -> int:
-    """Kafka's choice: the absolute value of Java's string hash, modulo the partitions.
+    """Return Kafka's choice: the absolute value of Java's string hash, modulo the partitions.
 
     Java counts UTF-16 units in 32 bits with a sign; the one value without an absolute value
     counts as 0.

@@ -1,7 +1,7 @@
 """Many timers in one heap: sessions, rebalances, locks, transaction timeouts.
 
-Most timers are put off again and again (every heartbeat moves a session's end) and hardly ever
-run out. So putting one off only notes the new time; the heap hears of it when the old one comes.
+Most timers are postponed again and again (every heartbeat moves a session's end) and hardly ever
+run out. So postponing one only stores the new time; the heap is updated when the old time comes.
 """
 
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class TimerQueue(Generic[K]):
-    """When each timer runs out, by name."""
+    """Timers by name, in the order in which they run out."""
 
     def __init__(self) -> None:
         self._at_ms: dict[K, int] = {}
@@ -40,17 +40,17 @@ class TimerQueue(Generic[K]):
 
     @property
     def next_ms(self) -> int | None:
-        """When to look again; at the latest when the first timer runs out."""
+        """The next time to call `pop_due`, no later than the first timer runs out."""
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> list[K]:
-        """The timers that have run out, the earliest first; they are gone from here."""
+        """Remove and return the timers that have run out, earliest first."""
         due = []
         heap, queued = self._heap, self._queued_ms
         while heap and heap[0][0] <= now_ms:
             queued_ms, _, key = heappop(heap)
             if queued.get(key) != queued_ms:
-                continue  # It was moved to an earlier time, and queued again for that.
+                continue  # The timer was moved to an earlier time, and queued again for it.
             del queued[key]
             at_ms = self._at_ms.get(key)
             if at_ms is None:

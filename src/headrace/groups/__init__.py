@@ -1,1 +1,1 @@
-"""Who consumes what: groups of consumers, their assignments and their committed offsets."""
+"""Groups of consumers, their assignments and their committed offsets."""

@@ -1,4 +1,4 @@
-"""Forgetting: offsets that nobody needs any more, and the groups that have nothing left."""
+"""Expiry of unused offsets, and of groups without content."""
 
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,14 @@ from headrace.groups.offset_records import NO_EXPIRY, CommittedOffset, OffsetKey
 from headrace.groups.offsets import EXPIRY, RECORDS_PER_BATCH
 
 if TYPE_CHECKING:
-    from headrace.groups.shard import GroupShard
+    from headrace.groups.state import GroupsState
 
 _MINUTE_MS = 60_000
 _SOON_MS = 10
 
 
-def expire(shard: "GroupShard", now_ms: int) -> Effects[None]:
-    """One round over a shard; with much to forget the next follows soon, in a batch of its own."""
+def expire(shard: "GroupsState", now_ms: int) -> Effects[None]:
+    """Expire offsets of a shard; the next round follows soon if many are left."""
     settings = shard.settings()
     retention_ms = settings.offsets_retention_minutes * _MINUTE_MS
     effects: Effects[None] = Effects()
@@ -25,10 +25,7 @@ def expire(shard: "GroupShard", now_ms: int) -> Effects[None]:
         old = expired_offsets(shard, group, now_ms, retention_ms)[:room]
         effects.records.extend(offset_tombstone(key) for key in old)
         if has_nothing_left(shard, group, len(old)):
-            tombstones = group.tombstones()
-            effects.records.extend(tombstones)
-            if not tombstones and not old:
-                del shard.groups[group.group_id]  # No record ever spoke of it.
+            effects.records.extend(group.tombstones())
         if len(effects.records) >= RECORDS_PER_BATCH:
             effects.timers[EXPIRY] = _SOON_MS
             break
@@ -36,7 +33,7 @@ def expire(shard: "GroupShard", now_ms: int) -> Effects[None]:
 
 
 def expired_offsets(
-    shard: "GroupShard", group: Group, now_ms: int, retention_ms: int
+    shard: "GroupsState", group: Group, now_ms: int, retention_ms: int
 ) -> list[OffsetKey]:
     group_id = group.group_id
     return [
@@ -49,10 +46,10 @@ def expired_offsets(
     ]
 
 
-def has_nothing_left(shard: "GroupShard", group: Group, expired: int) -> bool:
-    """Whether a group has neither members nor, when these are gone, offsets.
+def has_nothing_left(shard: "GroupsState", group: Group, expired: int) -> bool:
+    """Return whether a group has neither members nor, after the expiry, offsets.
 
-    A share group's offsets are with the share coordinator: only who deletes it knows it is over.
+    A share group never expires: its offsets are with the share coordinator.
     """
     if group.state_name != "Empty" or group.type is GroupType.SHARE:
         return False

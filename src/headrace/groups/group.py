@@ -1,19 +1,13 @@
-"""What every kind of group is to those who do not care which kind: offsets, listings, deletion."""
+"""The interface of every kind of group: offsets, listings, deletion, replay, timers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from headrace.coordination.effects import Effects, Ticket, TimerKey
+from headrace.coordination.effects import Effects, Ticket
+from headrace.errors import StaleMemberEpoch
 from headrace.protocol.coordinator_records import CoordinatorRecord
-from headrace.protocol.message import Message
-
-if TYPE_CHECKING:
-    from headrace.groups.shard import GroupShard
-
-
-FIRST_EPOCH = 1
-"""The epochs of a group before its first member has joined: 0 is for members that join."""
+from headrace.protocol.uuids import Uuid
 
 
 class GroupType(StrEnum):
@@ -36,7 +30,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """What the members are to each other: `consumer`, `connect`, `share`; empty if unknown."""
+        """The members' common protocol: `consumer`, `connect`, `share`; empty if unknown."""
 
     @property
     def state_name(self) -> str:
@@ -45,35 +39,47 @@ class Group(Protocol):
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, is_transaction: bool
     ) -> None:
-        """Whether this member may commit offsets; raises the error for it."""
+        """Raise unless this member may commit offsets; `LateCommit` if it depends on which."""
 
     def check_fetch(self, member_id: str, epoch: int) -> None:
-        """Whether offsets may be fetched in this member's name."""
+        """Raise unless offsets may be fetched in this member's name."""
 
     def check_offset_delete(self) -> None:
-        """Whether offsets may be deleted now."""
+        """Raise unless offsets may be deleted now."""
 
     def check_delete(self) -> None:
-        """Whether the group may be deleted now."""
+        """Raise unless the group may be deleted now."""
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a topic's offsets are in use, so that they must stay."""
+        """Return whether a topic's offsets are in use, so that they must stay."""
 
     def offsets_expire_from(self, committed_ms: int) -> int | None:
-        """From when a committed offset's retention counts; None while it may not expire."""
+        """The start of a committed offset's retention; None while it may not expire."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that make the group be gone; its offsets are not its own business."""
+        """The records that delete the group; its offsets have records of their own."""
 
     def on_loaded(self, now_ms: int) -> Effects[None]:
-        """All records are in: start the timers that the group needs."""
+        """Start the timers of the group after all records were replayed."""
 
     def tickets(self) -> list[Ticket]:
-        """Everyone who waits for the group."""
+        """The requests that wait for the group."""
 
 
-Replay = Callable[["GroupShard", Message, Message | None], None]
-"""Takes a record's key and value into a shard; None deletes."""
+class LateCommit(StaleMemberEpoch):
+    """A commit in an epoch that its member has left (KIP-1251).
 
-OnTimer = Callable[["GroupShard", TimerKey, int], Effects[None]]
-"""Decides what happens when a timer runs out."""
+    A member that lags behind its group may still commit for a partition that it got in the epoch
+    it names, or before. So a delayed commit is not lost because the group has moved on.
+    """
+
+    def __init__(
+        self, epoch: int, member_epoch: int, check_partition: Callable[[str, Uuid, int], None]
+    ) -> None:
+        super().__init__(f"Received member epoch {epoch} is older than {member_epoch}.")
+        self._check_partition = check_partition
+
+    def check(self, partitions: Iterable[tuple[str, Uuid, int]]) -> None:
+        """Raise unless the member owned all of these, by topic, topic id and number."""
+        for topic, topic_id, partition in partitions:
+            self._check_partition(topic, topic_id, partition)

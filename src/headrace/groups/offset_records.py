@@ -33,7 +33,7 @@ _VERSION_WITH_EXPIRY = 1
 
 
 class OffsetKey(NamedTuple):
-    """What an offset was committed for."""
+    """The group and partition of a committed offset."""
 
     group_id: str
     topic: str
@@ -41,7 +41,7 @@ class OffsetKey(NamedTuple):
 
 
 class CommittedOffset(msgspec.Struct, gc=False):
-    """What a group has committed for one partition."""
+    """The committed offset of a group for one partition."""
 
     offset: int
     leader_epoch: int = -1
@@ -49,7 +49,7 @@ class CommittedOffset(msgspec.Struct, gc=False):
     commit_ms: int = 0
     expire_ms: int = NO_EXPIRY  # Only very old clients set it.
     topic_id: Uuid = ZERO
-    record_offset: int = -1  # Where the record of it stands; the later one counts.
+    record_offset: int = -1  # The offset of its record; the later record wins.
 
 
 _bytes_of: dict[OffsetKey, bytes] = {}
@@ -137,7 +137,7 @@ def _encode_value(committed: CommittedOffset) -> bytes:
 
 
 def decode_offset_value(data: bytes) -> CommittedOffset:
-    """The value in any version; where its record stands is for the caller to say."""
+    """The value in any version; the caller sets the record's offset."""
     if data[:2] == b"\x00\x04" and len(data) > 14 and data[14] == 1:  # No metadata, as usual.
         if len(data) == 24 and data[23] == 0:
             _, offset, leader_epoch = _HEAD.unpack_from(data)

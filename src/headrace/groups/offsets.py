@@ -1,15 +1,14 @@
-"""The offsets that groups have committed, also those that wait for the end of a transaction.
+"""The committed offsets of groups, including commits that wait for the end of a transaction.
 
-The commit of a transaction counts from when its marker is written; until then a consumer that
-asks for stable offsets is told to come back (UNSTABLE_OFFSET_COMMIT). Where a plain commit and
-one of a transaction meet, the record that stands later in the log counts.
+The commit of a transaction takes effect when its marker is written; until then a consumer that
+requires stable offsets must retry (UNSTABLE_OFFSET_COMMIT). Between a plain commit and a
+transaction's commit, the later record in the log wins.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
-from headrace.coordination.effects import Effects, Producer
+from headrace.coordination.effects import Effects, Producer, RecordFacts
 from headrace.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
@@ -18,6 +17,7 @@ from headrace.errors import (
     StaleMemberEpoch,
     UnsupportedVersion,
 )
+from headrace.groups.committed_offsets import ByTopic, Offsets
 from headrace.groups.group import Group, GroupType
 from headrace.groups.offset_records import (
     NO_EXPIRY,
@@ -26,97 +26,17 @@ from headrace.groups.offset_records import (
     offset_record,
     offset_tombstone,
 )
+from headrace.groups.state import GroupsState
 from headrace.protocol.coordinator_records import CoordinatorRecord
 from headrace.protocol.uuids import Uuid
 
-if TYPE_CHECKING:
-    from headrace.groups.shard import GroupShard
-
 EXPIRY = ("expiry",)
-"""The timer of the round that forgets old offsets and empty groups."""
+"""The timer of the round that expires offsets and empty groups."""
 
 RECORDS_PER_BATCH = 1000
-"""How many offsets are forgotten at once; a batch has a largest size."""
+"""The maximum number of offsets that expire in one batch, which has a maximum size."""
 
-ByTopic = dict[str, dict[int, CommittedOffset]]
-
-_CODES_CHANGED_FROM = 9  # Versions of OffsetCommit whose senders know the new group protocol.
-
-
-class Offsets:
-    """Every committed offset of a shard, by group, topic and partition."""
-
-    def __init__(self) -> None:
-        self.by_group: dict[str, ByTopic] = {}
-        self.pending: dict[int, dict[OffsetKey, CommittedOffset]] = {}
-
-    def __len__(self) -> int:
-        return sum(
-            len(by_partition)
-            for by_topic in self.by_group.values()
-            for by_partition in by_topic.values()
-        )
-
-    def of(self, group_id: str) -> ByTopic:
-        return self.by_group.get(group_id, {})
-
-    def find(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        by_topic = self.by_group.get(group_id)
-        if by_topic is None:
-            return None
-        by_partition = by_topic.get(topic)
-        return None if by_partition is None else by_partition.get(partition)
-
-    def is_pending(self, key: OffsetKey) -> bool:
-        """Whether an open transaction may still change this offset."""
-        return bool(self.pending) and any(key in commits for commits in self.pending.values())
-
-    def has_pending(self, group_id: str) -> bool:
-        return any(key.group_id == group_id for commits in self.pending.values() for key in commits)
-
-    def put(self, key: OffsetKey, committed: CommittedOffset, producer_id: int) -> None:
-        """Take in what was committed, by itself or in a transaction."""
-        if producer_id < 0:
-            self._put(key, committed)
-        else:
-            self.pending.setdefault(producer_id, {})[key] = committed
-
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        for key, offset in self.pending.pop(producer_id, {}).items():
-            known = self.find(*key)
-            if committed and (known is None or known.record_offset < offset.record_offset):
-                self._put(key, offset)
-
-    def keys_of(self, group_id: str) -> Iterator[OffsetKey]:
-        for topic, by_partition in self.of(group_id).items():
-            for partition in by_partition:
-                yield OffsetKey(group_id, topic, partition)
-
-    def _put(self, key: OffsetKey, committed: CommittedOffset) -> None:
-        group_id, topic, partition = key
-        by_topic = self.by_group.get(group_id)
-        if by_topic is None:
-            by_topic = self.by_group[group_id] = {}
-        by_partition = by_topic.get(topic)
-        if by_partition is None:
-            by_topic[topic] = {partition: committed}
-        else:
-            by_partition[partition] = committed
-
-    def remove(self, key: OffsetKey, producer_id: int) -> None:
-        if producer_id >= 0:
-            self.pending.get(producer_id, {}).pop(key, None)
-            return
-        for commits in self.pending.values():
-            commits.pop(key, None)  # What is deleted must not come back with a transaction's end.
-        by_topic = self.by_group.get(key.group_id)
-        if by_topic is None or key.topic not in by_topic:
-            return
-        by_topic[key.topic].pop(key.partition, None)
-        if not by_topic[key.topic]:
-            del by_topic[key.topic]
-        if not by_topic:
-            del self.by_group[key.group_id]
+_CODES_CHANGED_FROM = 9  # Versions of OffsetCommit with the new group protocol.
 
 
 # Committing.
@@ -127,7 +47,7 @@ Commit = tuple[str, Uuid, int, int, int, str | None]
 
 
 def check_commit(
-    shard: "GroupShard",
+    shard: GroupsState,
     group_id: str,
     member_id: str,
     instance_id: str | None,
@@ -136,10 +56,10 @@ def check_commit(
     version: int,
     is_transaction: bool = False,
 ) -> Group | None:
-    """The group in whose name may be committed; None for one that is not there yet.
+    """The group of a commit; None if the group does not exist yet.
 
-    A client that manages its partitions itself commits without a generation, and its group
-    comes into being with its first offset.
+    A client that manages its partitions itself commits without a generation, and its first commit
+    creates its group.
     """
     group = shard.groups.get(group_id)
     if group is None:
@@ -163,8 +83,8 @@ def _check_is_classic(group: Group, member_id: str) -> None:
     """Members of a newer protocol have epochs, which only newer versions have codes for."""
     if group.type is GroupType.CLASSIC:
         return
-    from headrace.groups.consumer_group import ConsumerGroup
-    from headrace.groups.streams_group import StreamsGroup
+    from headrace.groups.consumer.group import ConsumerGroup
+    from headrace.groups.streams.group import StreamsGroup
 
     if isinstance(group, ConsumerGroup):
         member = group.members.get(member_id)
@@ -179,7 +99,7 @@ def _check_is_classic(group: Group, member_id: str) -> None:
 
 
 def commit(
-    shard: "GroupShard",
+    shard: GroupsState,
     group_id: str,
     commits: Iterable[Commit],
     now_ms: int,
@@ -202,13 +122,13 @@ def commit(
             committed = CommittedOffset(
                 offset, leader_epoch, metadata or "", now_ms, NO_EXPIRY, topic_id
             )
-        else:  # The one version of the record with a time of expiry has nothing newer than it.
+        else:  # The only version with an expiry time lacks all later fields.
             committed = CommittedOffset(offset, -1, metadata or "", now_ms, expire_ms)
         key = OffsetKey(group_id, topic, partition)
         records.append(offset_record(key, committed))
         taken.append((key, committed))
         codes.append(0)
-    effects.take_in = partial(shard.take_in_commits, group_id, taken)
+    effects.apply_records = partial(apply_commits, shard, group_id, taken)
     return effects
 
 
@@ -216,9 +136,9 @@ def commit(
 
 
 def delete(
-    shard: "GroupShard", group_id: str, partitions: Iterable[tuple[str, int]]
+    shard: GroupsState, group_id: str, partitions: Iterable[tuple[str, int]]
 ) -> Effects[list[int]]:
-    """Forget the offsets of partitions that the group does not read; a code for each."""
+    """Delete offsets of partitions that the group does not read; a code for each."""
     group = shard.find(group_id)
     group.check_offset_delete()
     codes: list[int] = []
@@ -234,8 +154,8 @@ def delete(
     return Effects(reply=codes, records=records)
 
 
-def delete_group(shard: "GroupShard", group_id: str) -> Effects[None]:
-    """Forget a group that has no members, with all its offsets."""
+def delete_group(shard: GroupsState, group_id: str) -> Effects[None]:
+    """Delete a group without members, with all its offsets."""
     group = shard.find(group_id)
     group.check_delete()
     pending = (key for commits in shard.offsets.pending.values() for key in commits)
@@ -261,7 +181,7 @@ def forget_topics(offsets: Offsets, topics: set[str]) -> Iterator[Effects[None]]
 
 
 def offsets_to_fetch(
-    shard: "GroupShard", group_id: str, member_id: str | None, epoch: int
+    shard: GroupsState, group_id: str, member_id: str | None, epoch: int
 ) -> ByTopic:
     """All committed offsets of a group that may be fetched in this member's name."""
     group = shard.groups.get(group_id)
@@ -272,3 +192,32 @@ def offsets_to_fetch(
     except GroupIdNotFound:
         return {}
     return shard.offsets.of(group_id)
+
+
+# Replay.
+
+
+def apply_commits(
+    shard: GroupsState,
+    group_id: str,
+    commits: Collection[tuple[OffsetKey, CommittedOffset]],
+    facts: RecordFacts,
+) -> None:
+    """Apply a batch of commits of a group, the first at the offset in `facts`."""
+    record_offset, producer_id = facts.offset, facts.producer_id
+    put = shard.offsets.put
+    for key, committed in commits:
+        committed.record_offset = record_offset
+        put(key, committed, producer_id)
+        record_offset += 1
+    if group_id not in shard.groups and commits:
+        _add_simple_group(shard, group_id)
+    if shard.is_loaded:
+        shard.metrics.offset_commits += len(commits)
+
+
+def _add_simple_group(shard: GroupsState, group_id: str) -> None:
+    """Add the memberless group of a client that assigns its partitions itself."""
+    from headrace.groups.classic.group import ClassicGroup
+
+    shard.groups[group_id] = ClassicGroup(group_id)

@@ -1,42 +1,19 @@
-"""What a group's subscriptions mean for the topics that there are."""
+"""The subscribed topics of a group that exist: for assignors, and as a hash."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from struct import Struct
 
 from headrace.groups.assignors import TopicSpecification
-from headrace.groups.consumer_members import Member, ResolvedRegex
-from headrace.groups.regular_expressions import compiled
 from headrace.metadata.image import MetadataImage, TopicImage
 from headrace.protocol.uuids import Uuid
 
 _LONG = Struct(">q")
 
 
-def wanted_names(member: Member, regexes: Mapping[str, ResolvedRegex]) -> Set[str]:
-    """The topics that a member wants, by name and by pattern."""
-    resolved = regexes.get(member.topic_regex) if member.topic_regex else None
-    return member.topic_names if resolved is None else member.topic_names | resolved.topics
-
-
-def wanted_ids(
-    member: Member, regexes: Mapping[str, ResolvedRegex], image: MetadataImage
-) -> frozenset[Uuid]:
-    """The topics that a member wants and that exist."""
-    topics = image.topics
-    return frozenset(topics[one].id for one in wanted_names(member, regexes) if one in topics)
-
-
-def resolve(pattern: str, image: MetadataImage, now_ms: int) -> ResolvedRegex:
-    """The topics whose whole name a pattern matches."""
-    matches = compiled(pattern).matches
-    topics = frozenset(name for name in image.topics if matches(name))
-    return ResolvedRegex(topics, version=image.offset, timestamp_ms=now_ms)
-
-
 def topic_specifications(
     names: Iterable[str], image: MetadataImage
 ) -> dict[Uuid, TopicSpecification]:
-    """The topics as an assignor sees them."""
+    """Return the existing topics as input of an assignor."""
     racks = _racks(image)
     found = (image.topics[name] for name in names if name in image.topics)
     return {
@@ -46,10 +23,10 @@ def topic_specifications(
 
 
 def metadata_hash(names: Iterable[str], image: MetadataImage) -> int:
-    """A number that changes when the topics of a group do, 0 if there are none.
+    """Return a number that changes with the topics of a group; 0 for no topics.
 
-    Kafka's algorithm is another one; whoever takes a group over finds a number that is not its
-    own, and computes the assignment once more.
+    Kafka uses another algorithm: a coordinator that takes over a group of Kafka finds another
+    number, and computes the assignment once more.
     """
     from hashlib import blake2b
 

@@ -1,1 +1,1 @@
-"""The small HTTP server that the products share: addresses, access, bodies, errors, OpenAPI."""
+"""The kit for HTTP products: listeners, routes, access, errors, metrics, pages and streams."""

@@ -1,21 +1,22 @@
-"""Where a server listens: `host:port`, and whether that is this machine only."""
+"""Listen addresses: `host:port`."""
 
 import ipaddress
 from dataclasses import dataclass
 from typing import Self
 
 from headrace.errors import HeadraceError
+from headrace.runtime.addresses import address_text
 
 _PORT_MAX = 65535
 
 
 class InvalidAddress(HeadraceError):
-    """A text that names no place to listen at."""
+    """A text that is not a listen address."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """A host and a port; port 0 takes any free one."""
+    """A host and a port; port 0 takes any free port."""
 
     host: str
     port: int
@@ -25,14 +26,14 @@ class ListenAddress:
         host, separator, port = text.rpartition(":")
         is_bracketed = host.startswith("[") and host.endswith("]")
         if not separator or not host or (":" in host and not is_bracketed):
-            raise InvalidAddress(f"{text!r} is not of the form HOST:PORT, as 127.0.0.1:8090 is")
+            raise InvalidAddress(f"{text!r} is not of the form HOST:PORT, such as 127.0.0.1:8090")
         if not (port.isascii() and port.isdecimal()) or int(port) > _PORT_MAX:
             raise InvalidAddress(f"port {port!r} of {text!r} is not between 0 and {_PORT_MAX}")
         return cls(host.strip("[]"), int(port))
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can connect."""
+        """True if only this machine can connect."""
         if self.host == "localhost":
             return True
         try:
@@ -45,4 +46,4 @@ class ListenAddress:
         return f"http://{self}"
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return address_text(self.host, self.port)

@@ -1,4 +1,4 @@
-"""Request bodies, bounded in size and time, JSON bodies by type, and when who asks is gone."""
+"""Request bodies, bounded in size and time, JSON bodies by type, and disconnects."""
 
 import asyncio
 from typing import TypeVar
@@ -15,7 +15,7 @@ _BODY_S_MAX = 30.0
 
 
 async def read_body(request: Request, bytes_max: int, seconds_max: float = _BODY_S_MAX) -> bytes:
-    """The whole body; never more than `bytes_max` of it are held."""
+    """Read the whole body; never hold more than `bytes_max` of it."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > bytes_max:
         raise _too_large(bytes_max)
@@ -34,7 +34,7 @@ async def read_body(request: Request, bytes_max: int, seconds_max: float = _BODY
 
 
 async def until_gone(receive: Receive) -> None:
-    """Returns when the client has hung up; to be awaited once the body was read."""
+    """Wait until the client disconnects; call it only after the body was read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -47,15 +47,15 @@ def decode_text(body: bytes) -> str:
 
 
 def decode_json(body: bytes, type: type[T]) -> T:
-    """The body as a value of this type; an error says which field is wrong and how."""
+    """Decode a value of this type; the error names the invalid field."""
     try:
         return msgspec.json.decode(body, type=type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"the body is not what it should be: {error}") from error
+        raise BadRequest(f"invalid body: {error}") from error
 
 
 def media_type(request: Request) -> str:
-    """What the body says it is, without parameters; empty where nothing is said."""
+    """Return the Content-Type without parameters, or an empty text."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

@@ -1,22 +1,21 @@
-"""What a server counts of its requests, for every product, and the page that Prometheus reads.
+"""Request counters of a server, the same for every product.
 
-Requests are told apart by their operation, which is a method and the path as it is described, so
-that no client can make new ones up.
+Requests are labelled with their operation, a method and the path as it is described, so clients
+cannot create new labels.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from time import perf_counter_ns
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.runtime.exposition import CONTENT_TYPE, Family, Sample, gauge, labels, render, summary
-from headrace.runtime.metrics import Durations
+from headrace.runtime.durations import Durations
+from headrace.runtime.exposition import Family, Sample, gauge, labels, summary
 
 OPERATION_KEY = "headrace.operation"
-"""In the scope of a request, once its route is found: which operation it is."""
+"""In the scope of a routed request: the label of its operation; empty if it is not counted."""
 _NO_OPERATION = "none"
-_OUR_FAULT = 500
+_SERVER_ERROR = 500
 
 
 class OperationCounts:
@@ -32,7 +31,7 @@ class OperationCounts:
 
 
 class HttpMetrics:
-    """All requests since the start, and how many are under way."""
+    """All requests since the start, and the number under way."""
 
     def __init__(self) -> None:
         self.operations: dict[str, OperationCounts] = {}
@@ -46,7 +45,7 @@ class HttpMetrics:
 
 
 class Counted:
-    """Counts what passes through it; WebSockets are for who opens them to count."""
+    """Counts the requests that pass through it, but no WebSockets."""
 
     def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
         self._app = app
@@ -63,15 +62,17 @@ class Counted:
             await self._app(scope, exchange.receive, exchange.send)
         finally:
             self._metrics.under_way -= 1
-            counts = self._metrics.of(scope.get(OPERATION_KEY, _NO_OPERATION))
-            counts.statuses[exchange.status] = counts.statuses.get(exchange.status, 0) + 1
-            counts.bytes_in += exchange.bytes_in
-            counts.bytes_out += exchange.bytes_out
-            counts.durations.add_ns(perf_counter_ns() - began)
+            label = scope.get(OPERATION_KEY, _NO_OPERATION)
+            if label:
+                counts = self._metrics.of(label)
+                counts.statuses[exchange.status] = counts.statuses.get(exchange.status, 0) + 1
+                counts.bytes_in += exchange.bytes_in
+                counts.bytes_out += exchange.bytes_out
+                counts.durations.add_ns(perf_counter_ns() - began)
 
 
 class _Exchange:
-    """One request and its answer, on their way through."""
+    """A request and its answer."""
 
     __slots__ = ("_receive", "_send", "bytes_in", "bytes_out", "status")
 
@@ -80,8 +81,8 @@ class _Exchange:
         self._send = send
         self.bytes_in = 0
         self.bytes_out = 0
-        self.status = _OUR_FAULT
-        """What is told outside of here if nothing is told within."""
+        self.status = _SERVER_ERROR
+        """The server answers so if the application raises before it answers."""
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -97,42 +98,31 @@ class _Exchange:
         await self._send(message)
 
 
-def page(families: Iterable[Family]) -> Response:
-    """The answer to Prometheus."""
-    return Response("".join(render(families)), media_type=CONTENT_TYPE)
-
-
-def answer_families(
-    prefix: str, answers: Mapping[tuple[str, int], int], durations: Mapping[str, Durations]
-) -> Iterator[Family]:
-    """What was answered, and how long that took, under names that all products share.
-
-    Answers are counted by operation and HTTP status.
-    """
+def answer_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
+    """Yield answers by operation and status, and durations, under names that all products share."""
+    found = sorted(metrics.operations.items())
     yield Family(
         f"{prefix}_answers_total",
         "counter",
         "Answers by operation and HTTP status.",
         [
-            Sample(count, labels(operation=operation, status=status))
-            for (operation, status), count in sorted(answers.items())
+            Sample(count, labels(operation=name, status=status))
+            for name, one in found
+            for status, count in sorted(one.statuses.items())
         ],
     )
     yield summary(
         f"{prefix}_duration_milliseconds",
-        "How long requests took, waiting included.",
-        [({"operation": name}, took) for name, took in sorted(durations.items())],
+        "Duration of requests, including waiting.",
+        [({"operation": name}, one.durations) for name, one in found],
     )
 
 
 def http_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
-    """The same of what the middleware has counted, requests under way and bytes besides."""
-    found = sorted(metrics.operations.items())
-    answers = {
-        (name, status): count for name, one in found for status, count in one.statuses.items()
-    }
-    yield from answer_families(prefix, answers, {name: one.durations for name, one in found})
+    """Yield the same, requests under way, and bytes."""
+    yield from answer_families(prefix, metrics)
     yield gauge(f"{prefix}_under_way", "Requests that are being answered.", metrics.under_way)
+    found = sorted(metrics.operations.items())
     yield Family(
         f"{prefix}_request_bytes_total",
         "counter",

@@ -1,11 +1,11 @@
-"""Which of the media types that we have a client likes best, from its Accept header."""
+"""Choose the media type of an answer by the Accept header."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 
-class Wish(NamedTuple):
-    """One part of an Accept header: a type that may have stars, and how much it is wanted."""
+class MediaRange(NamedTuple):
+    """A part of an Accept header: a type, possibly with wildcards, and its quality."""
 
     type: str
     quality: float
@@ -21,27 +21,27 @@ class Wish(NamedTuple):
 
 
 def choose(accept: str, offered: Sequence[str]) -> str | None:
-    """The offered type that is wanted most, the earlier of two equals; None if none is wanted.
+    """Return the preferred type, the earlier of two equals; None if the client accepts none.
 
-    For each type the most specific wish counts, as `text/csv;q=0` beside `*/*` means.
+    For each type the most specific part counts: `text/csv;q=0` overrides `*/*`.
     """
-    if accept in ("", "*/*"):  # What most programs send.
+    if accept in ("", "*/*"):  # Sent by most programs.
         return offered[0] if offered else None
-    wishes = list(_wishes(accept)) or [Wish("*/*", 1.0)]
+    ranges = list(_ranges(accept)) or [MediaRange("*/*", 1.0)]
     best, best_quality = None, 0.0
     for one in offered:
-        fitting = [wish for wish in wishes if wish.covers(one)]
-        quality = min(fitting, key=lambda wish: wish.stars).quality if fitting else 0.0
+        fitting = [range for range in ranges if range.covers(one)]
+        quality = min(fitting, key=lambda range: range.stars).quality if fitting else 0.0
         if quality > best_quality:
             best, best_quality = one, quality
     return best
 
 
-def _wishes(accept: str) -> Iterator[Wish]:
+def _ranges(accept: str) -> Iterator[MediaRange]:
     for part in accept.split(","):
         type, *parameters = (piece.strip().lower() for piece in part.split(";"))
         if "/" in type:
-            yield Wish(type, _quality(parameters))
+            yield MediaRange(type, _quality(parameters))
 
 
 def _quality(parameters: Sequence[str]) -> float:

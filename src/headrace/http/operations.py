@@ -1,35 +1,33 @@
-"""A route and its description in one: the table of a product's operations is its OpenAPI page.
+"""Routes and their descriptions in one place: a product's operations are its OpenAPI document.
 
-Types of bodies and answers are msgspec structs; their schemas are msgspec's.
+Types of bodies and answers are msgspec structs; msgspec writes their schemas.
 """
 
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import unquote
+from dataclasses import dataclass, field, replace
+from types import MethodType
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, Route
-from starlette.types import Receive, Scope, Send
 
+from headrace.http.access import Role
 from headrace.http.errors import JSON, ErrorBody
-from headrace.http.metrics import OPERATION_KEY
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
+_MARKS = "__operations__"
 _NO_CONTENT = 204
 _REFERENCES = "#/components/schemas/{name}"
-_SLASH = "\udc2f"
-"""Stands for a slash within a part of a path; nothing that a client sends is decoded to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A part of the path, or of the query after the question mark."""
+    """A variable of the path or of the query string."""
 
     name: str
     description: str
@@ -39,7 +37,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one path: who answers it, and what a reader has to know."""
+    """A method of a path: its endpoint and its description."""
 
     method: str
     path: str
@@ -47,14 +45,20 @@ class Operation:
     summary: str
     parameters: Sequence[Parameter] = ()
     body: Any = None
-    """The type of the body, where there is one."""
+    """The type of the request's body, if there is one."""
     body_types: Sequence[str] = (JSON,)
     answer: Any = None
-    """The type of the answer, where it has one."""
+    """The type of the answer's body, if there is one."""
     answer_types: Sequence[str] = (JSON,)
     status: int = 200
-    """Of an answer that is no error; 204 has no body."""
+    """The status of success; 204 has no body."""
     errors: Mapping[int, str] = field(default_factory=dict)
+    role: Role = Role.VIEWER
+    """The least role that may use it, in products that have roles."""
+    label: str | None = None
+    """The operation in metrics: METHOD and path if None, not counted if empty."""
+    is_described: bool = True
+    """False for operations that the OpenAPI document leaves out."""
 
     @property
     def name(self) -> str:
@@ -62,60 +66,66 @@ class Operation:
 
     @property
     def long_name(self) -> str:
-        """A name that no other operation has, as none has the same method and path."""
+        """A unique name, made of the method and the path."""
         words = re.findall(r"[a-zA-Z0-9]+|(?<=/)-(?=/)", self.path)
         return "_".join((self.method.lower(), *("all" if one == "-" else one for one in words)))
 
+    @property
+    def metrics_label(self) -> str:
+        return f"{self.method} {self.path}" if self.label is None else self.label
 
-class OperationRoute(Route):
-    """A route that leaves word which operation a request was, for those that count.
 
-    Names of groups and transactions may hold slashes, written `%2F`, so a path with such is cut
-    into its parts before these are decoded.
+def operation(
+    place: str, *parameters: Parameter, summary: str = "", **fields: Any
+) -> Callable[[Method], Method]:
+    """Mark a method of a class as an endpoint, as in `@operation("GET /topics/{topic}", TOPIC)`.
+
+    The docstring is the summary unless one is given; `fields` are further fields of `Operation`.
     """
+    method, _, path = place.partition(" ")
 
-    def __init__(self, operation: Operation) -> None:
-        super().__init__(operation.path, operation.endpoint, methods=[operation.method])
-        self._label = f"{operation.method} {operation.path}"
+    def mark(endpoint: Method) -> Method:
+        text = summary or " ".join((endpoint.__doc__ or "").split())
+        return marked(endpoint, Operation(method, path, endpoint, text, parameters, **fields))
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        raw_path = scope.get("raw_path") or b""
-        if b"%2" not in raw_path or b"%2f" not in raw_path.lower():
-            return super().matches(scope)
-        parts = [unquote(part) for part in raw_path.decode("latin-1").split("/")]
-        path = "/".join(part.replace("/", _SLASH) for part in parts)
-        match, found = super().matches({**scope, "path": path})
-        if match is not Match.NONE:
-            values = found["path_params"].items()
-            found["path_params"] = {name: value.replace(_SLASH, "/") for name, value in values}
-        return match, found
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[OPERATION_KEY] = self._label
-        await super().handle(scope, receive, send)
+    return mark
 
 
-def routes(operations: Iterable[Operation]) -> list[Route]:
-    return [OperationRoute(one) for one in operations]
+def marked(method: Method, described: Operation) -> Method:
+    """Add an operation to a method of a class; its endpoint is a function of object and request."""
+    setattr(method, _MARKS, (described, *getattr(method, _MARKS, ())))
+    return method
+
+
+def operations_of(
+    owner: object, bind: Callable[[Any], Endpoint] = lambda method: method
+) -> list[Operation]:
+    """Return the operations of an object whose class marks methods, in their order."""
+    return [
+        replace(described, endpoint=bind(MethodType(described.endpoint, owner)))
+        for method in vars(type(owner)).values()
+        for described in getattr(method, _MARKS, ())
+    ]
 
 
 def openapi(
     title: str,
     version: str,
-    operations: Sequence[Operation],
+    operations: Iterable[Operation],
     *,
     error: type = ErrorBody,
     has_tokens: bool = False,
     has_users: bool = False,
 ) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of these operations, whose errors have the given shape."""
-    types = [type for one in operations for type in (one.body, one.answer) if type]
+    """Return the OpenAPI 3.1 document of operations whose errors have the given type."""
+    described = [one for one in operations if one.is_described]
+    types = [type for one in described for type in (one.body, one.answer) if type]
     found, components = msgspec.json.schema_components([error, *types], ref_template=_REFERENCES)
     error_schema, *schemas = found
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    names = Counter(one.name for one in operations)
-    for one in operations:
+    names = Counter(one.name for one in described)
+    for one in described:
         entry = _entry(one, schema_of, error_schema)
         entry["operationId"] = one.name if names[one.name] == 1 else one.long_name
         paths.setdefault(one.path, {})[one.method.lower()] = entry
@@ -139,20 +149,15 @@ def _entry(
     operation: Operation, schema_of: Mapping[Any, Any], error_schema: Mapping[str, Any]
 ) -> dict[str, Any]:
     answer = {"schema": schema_of[operation.answer]} if operation.answer else {}
+    success: dict[str, Any] = {"description": "Done."}
+    if operation.status != _NO_CONTENT:
+        types = operation.answer_types
+        success["content"] = {type: answer if _is_json(type) else {} for type in types}
     entry: dict[str, Any] = {
         "summary": operation.summary,
         "parameters": [_parameter(parameter) for parameter in operation.parameters],
-        "responses": {
-            str(operation.status): {
-                "description": "Done.",
-                "content": {
-                    type: answer if _is_json(type) else {} for type in operation.answer_types
-                },
-            }
-        },
+        "responses": {str(operation.status): success},
     }
-    if operation.status == _NO_CONTENT:
-        del entry["responses"][str(_NO_CONTENT)]["content"]
     for status, description in operation.errors.items():
         content = {JSON: {"schema": error_schema}}
         entry["responses"][str(status)] = {"description": description, "content": content}

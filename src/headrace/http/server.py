@@ -1,7 +1,7 @@
-"""Runs an ASGI application in the process's own event loop until it is told to stop.
+"""Serve an ASGI application in the process's own event loop until a signal stops it.
 
-uvicorn does the protocol. What is ours: the socket is bound here, so that a taken port is an error
-with a name and port 0 is known before anyone asks; signals are the loop's; logs are the process's.
+uvicorn implements HTTP. The socket is bound here, so that a taken port is a named error and the
+port chosen for 0 is known early. Signals are handled by the loop, logs are the process's.
 """
 
 import asyncio
@@ -13,31 +13,24 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from headrace.errors import HeadraceError
+from headrace.errors import CannotListen
 from headrace.http.addresses import ListenAddress
 from headrace.http.errors import Render, rendered
 from headrace.http.heads import BoundedProtocol, ServerConfig
 from headrace.http.tls import CERTIFICATE_KEY, ServerTls, distinguished_name
-from headrace.runtime.supervision import CANNOT_LISTEN
 
 ABORT_KEY = "headrace.abort"
-"""In the state of a request: ends its connection at once, without what is still to be sent."""
+"""In the state of a request: ends its connection at once, dropping unsent bytes."""
 UNSENT_KEY = "headrace.unsent"
-"""In the state of a request: how many bytes its connection holds that the system has not taken."""
+"""In the state of a request: the bytes that its connection has not passed to the system yet."""
 _MESSAGE_BYTES_MAX = 1 << 20
-"""What a client may send over a WebSocket at once."""
+"""The largest message of a client over a WebSocket."""
 _BACKLOG = 512
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class CannotListen(HeadraceError):
-    """The address is taken, or not this machine's."""
-
-    exit_code = CANNOT_LISTEN
-
-
 def bind(address: ListenAddress) -> socket.socket:
-    """A listening socket; the port is the real one where 0 was asked for."""
+    """Return a listening socket; port 0 takes any free port."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -47,12 +40,12 @@ def bind(address: ListenAddress) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise CannotListen(f"cannot listen on {address}: {error.strerror or error}") from error
+        raise CannotListen(str(address), error) from error
     return listener
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed."""
+    """Return uvloop's loop if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -69,7 +62,7 @@ async def serve(
     app: ASGIApp,
     listener: socket.socket,
     *,
-    on_ready: Callable[[ListenAddress], None],
+    on_ready: Callable[[], None],
     connections_max: int = 1_000,
     stop_s_max: int = 10,
     tls: ServerTls | None = None,
@@ -79,16 +72,12 @@ async def serve(
 ) -> None:
     """Answer requests until SIGINT or SIGTERM; those under way then have `stop_s_max` to end.
 
-    `on_stop` is where answers without an end are ended. `render` gives what is refused before the
-    application sees it the shape of the product's errors.
+    `on_stop` ends answers that have no end. `render` makes the answers to requests that are
+    refused before the application sees them.
     """
     config = _config(app, connections_max, stop_s_max, tls, has_websockets=has_websockets)
     config.render = render
-    server = _Server(
-        config,
-        lambda: on_ready(address_of(listener)),
-        on_stop,
-    )
+    server = _Server(config, on_ready, on_stop)
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, server.stop)
@@ -130,7 +119,7 @@ def _config(
 
 
 class _Protocol(BoundedProtocol):
-    """The protocol, which lets requests end their connection and see what it still holds."""
+    """Gives requests access to their connection: to end it, and to see its unsent bytes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -142,7 +131,7 @@ class _Protocol(BoundedProtocol):
 
 
 class _TlsProtocol(_Protocol):
-    """The same over TLS: it tells requests what certificate their client has shown."""
+    """Adds the subject of the client's certificate to requests."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -152,7 +141,7 @@ class _TlsProtocol(_Protocol):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers, which would raise the signal once more."""
+    """uvicorn's server without its signal handlers, which would raise the signal again."""
 
     def __init__(
         self,
@@ -165,7 +154,7 @@ class _Server(uvicorn.Server):
         self._on_stop = on_stop
 
     def stop(self) -> None:
-        """End soon; a second call does not wait for requests that are under way."""
+        """End gracefully; a second call does not wait for requests under way."""
         self.force_exit = self.should_exit
         self.should_exit = True
         if self._on_stop is not None:

@@ -1,7 +1,7 @@
-"""TLS of a server: its certificate, and whether clients must show one of theirs.
+"""TLS of a server: its certificate, and client certificates.
 
-A client's certificate is checked by OpenSSL against the given authority; what is left for us is
-its subject, which becomes the name of who asks.
+OpenSSL verifies a client's certificate against the given authority; its subject becomes the name
+of the principal.
 """
 
 import ssl
@@ -15,7 +15,7 @@ import msgspec
 from headrace.errors import HeadraceError
 
 CERTIFICATE_KEY = "headrace.client_certificate"
-"""Where a connection's protocol leaves the subject in the state of each request."""
+"""In the state of a request: the subject of the client's certificate."""
 
 _SHORT_NAMES = {
     "commonName": "CN",
@@ -32,11 +32,11 @@ _SPECIAL = frozenset(',+"\\<>;')
 
 
 class InvalidTls(HeadraceError):
-    """Certificates or keys that cannot be used."""
+    """Unusable certificates or keys."""
 
 
 class ClientCertificates(StrEnum):
-    """Kafka's words (`ssl.client.auth`) for what is asked of clients."""
+    """Kafka's values of `ssl.client.auth`."""
 
     NONE = "none"
     REQUESTED = "requested"
@@ -44,7 +44,7 @@ class ClientCertificates(StrEnum):
 
 
 class ServerTls(msgspec.Struct, frozen=True, kw_only=True):
-    """Files in PEM form; the key may stand in the certificate's file."""
+    """Files in PEM form; the certificate's file may include the key."""
 
     certificate: Path
     key: Path | None = None
@@ -53,23 +53,23 @@ class ServerTls(msgspec.Struct, frozen=True, kw_only=True):
     client_certificates: ClientCertificates = ClientCertificates.NONE
 
     def context(self) -> ssl.SSLContext:
-        """What the server speaks TLS with; a file that is wrong is told by its name."""
+        """Return the server's TLS context; errors name the invalid file."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # Without a password OpenSSL would ask the terminal for it.
+            # Given no password at all, OpenSSL would prompt for it on the terminal.
             context.load_cert_chain(self.certificate, self.key, self.key_password or "")
         except OSError as error:
             raise InvalidTls(
                 f"the certificate {self.certificate} with its key cannot be used: {error}"
             ) from error
         if self.client_certificates is not ClientCertificates.NONE:
-            self._ask_clients(context)
+            self._request_certificates(context)
         return context
 
-    def _ask_clients(self, context: ssl.SSLContext) -> None:
+    def _request_certificates(self, context: ssl.SSLContext) -> None:
         if self.client_authority is None:
-            raise InvalidTls("client certificates are checked against an authority: name its file")
+            raise InvalidTls("client certificates need the file of the authority that signs them")
         is_required = self.client_certificates is ClientCertificates.REQUIRED
         context.verify_mode = ssl.CERT_REQUIRED if is_required else ssl.CERT_OPTIONAL
         try:
@@ -81,13 +81,13 @@ class ServerTls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def certificate_principal(scope: Mapping[str, Any]) -> str | None:
-    """The subject of the certificate that a client has shown."""
+    """Return the subject of the client's certificate, if it sent one."""
     found = scope.get("state", {}).get(CERTIFICATE_KEY)
     return found if isinstance(found, str) else None
 
 
 def distinguished_name(certificate: Mapping[str, Any]) -> str | None:
-    """The subject as Kafka writes it (RFC 2253): the most specific part first, as CN=ada,O=x."""
+    """Return the subject as Kafka writes it (RFC 2253), most specific part first: CN=ada,O=x."""
     subject = certificate.get("subject", ())
     parts = [
         "+".join(f"{_SHORT_NAMES.get(name, name)}={_escaped(value)}" for name, value in relative)

@@ -1,9 +1,9 @@
 """Users with passwords from a file, for HTTP's Basic authentication.
 
-Each line is `name:hash`; the hash is made by scrypt with a salt of its own, so a stolen file does
-not tell the passwords. `python -m headrace.http.users NAME` asks for a password, or reads one that
-is piped in, and prints the line. A hash takes some fifty milliseconds of work on purpose, so a
-password that was found right is remembered by a keyed digest that lives in this process only.
+Each line is `name:hash`, where the hash is scrypt's with a salt of its own, so a stolen file does
+not reveal passwords. `python -m headrace.http.users NAME` prompts for a password, or reads it from
+a pipe, and prints the line. A hash takes some fifty milliseconds on purpose, so an accepted
+password is remembered by a keyed digest, in this process only.
 """
 
 import argparse
@@ -37,13 +37,11 @@ _OPEN_TO_OTHERS = 0o077
 
 
 class InvalidUserFile(HeadraceError):
-    """A file of users that cannot be read, or a line of it that is none."""
+    """A user file that is unreadable or has an invalid line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordHash:
-    """What is kept of a password."""
-
     cost: int
     salt: bytes
     digest: bytes
@@ -55,16 +53,16 @@ class PasswordHash:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The form that `str` gives; raises `ValueError` for any other."""
+        """Parse the result of `str`; raise `ValueError` for any other text."""
         scheme, cost, salt, digest = text.split("$")
         if scheme != _SCHEME:
-            raise ValueError(f"it is made by {scheme!r}, not {_SCHEME}")
+            raise ValueError(f"the hash is of {scheme!r}, not {_SCHEME}")
         number = int(cost)
         if not 2 <= number <= _COST_MAX or number & (number - 1):
-            raise ValueError(f"its cost is {cost}")
+            raise ValueError(f"invalid cost {cost}")
         found = cls(number, _decoded(salt), _decoded(digest))
         if len(found.digest) != _HASH_BYTES:
-            raise ValueError(f"it has {len(found.digest)} bytes, not {_HASH_BYTES}")
+            raise ValueError(f"the hash has {len(found.digest)} bytes, not {_HASH_BYTES}")
         return found
 
     def fits(self, password: str) -> bool:
@@ -77,15 +75,16 @@ class PasswordHash:
 
 @dataclass(slots=True)
 class UserFile:
-    """The users of a file, and who of them was let in lately."""
+    """The users of a file, and recently accepted passwords."""
 
     hashes: dict[str, PasswordHash]
     is_open_to_others: bool = False
+    path: Path | None = None
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _remembered: OrderedDict[bytes, None] = field(default_factory=OrderedDict, repr=False)
 
     def remembers(self, name: str, password: str) -> bool:
-        """Whether this password was found right before; costs next to nothing."""
+        """Check for a recently accepted password; cheap."""
         mark = self._mark(name, password)
         if mark not in self._remembered:
             return False
@@ -93,17 +92,17 @@ class UserFile:
         return True
 
     def accepts(self, name: str, password: str) -> bool:
-        """Whether this is the user's password; takes as long for a name that nobody has.
+        """Verify a password, in the same time for unknown users.
 
         Changes nothing, so that it may run in a thread.
         """
         if len(password.encode()) > _PASSWORD_BYTES_MAX:
             return False
         known = self.hashes.get(name)
-        return (known or _NOBODY).fits(password) and known is not None
+        return (known or _UNKNOWN_USER).fits(password) and known is not None
 
     def remember(self, name: str, password: str) -> None:
-        """Spare a password that was found right the work of the next time."""
+        """Remember an accepted password, so that the next check is cheap."""
         self._remembered[self._mark(name, password)] = None
         if len(self._remembered) > _REMEMBERED_MAX:
             self._remembered.popitem(last=False)
@@ -112,36 +111,46 @@ class UserFile:
         return hmac.digest(self._key, f"{len(name)}:{name}{password}".encode(), "sha256")
 
 
-def read_users(path: Path) -> UserFile:
-    """The users of a file, one per line; empty lines and those that start with # are skipped."""
+def secret_lines(
+    path: Path, kind: str, bytes_max: int, error: type[HeadraceError]
+) -> tuple[list[tuple[int, str]], bool]:
+    """Read the lines of a file with their numbers, and whether other users may read the file.
+
+    Empty lines and those that start with # are skipped.
+    """
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(_FILE_BYTES_MAX + 1)
+            text = file.read(bytes_max + 1)
             mode = os.fstat(file.fileno()).st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidUserFile(f"the file of users {path} cannot be read: {error}") from error
-    if len(text) > _FILE_BYTES_MAX:
-        raise InvalidUserFile(
-            f"the file of users {path} is longer than {_FILE_BYTES_MAX >> 10} KB; take users out"
-        )
-    hashes = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
-            name, hash = _parsed(line.strip(), path, number)
-            hashes[name] = hash
+    except (OSError, UnicodeDecodeError) as cause:
+        raise error(f"the {kind} {path} cannot be read: {cause}") from cause
+    if len(text) > bytes_max:
+        raise error(f"the {kind} {path} is longer than {bytes_max >> 10} KB; remove old lines")
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.startswith("#")
+    ]
+    return lines, bool(mode & _OPEN_TO_OTHERS)
+
+
+def read_users(path: Path) -> UserFile:
+    """Read users, one per line."""
+    lines, is_open = secret_lines(path, "user file", _FILE_BYTES_MAX, InvalidUserFile)
+    hashes = dict(_parsed(line, path, number) for number, line in lines)
     if not hashes:
-        raise InvalidUserFile(f"the file of users {path} names nobody; {_ADVICE}")
-    return UserFile(hashes, bool(mode & _OPEN_TO_OTHERS))
+        raise InvalidUserFile(f"the user file {path} has no user; {_ADVICE}")
+    return UserFile(hashes, is_open, path)
 
 
-_ADVICE = "`python -m headrace.http.users NAME` prints a line for it"
+_ADVICE = "`python -m headrace.http.users NAME` prints a line"
 
 
 def _parsed(line: str, path: Path, number: int) -> tuple[str, PasswordHash]:
     name, separator, text = line.partition(":")
     try:
         if not separator or not name:
-            raise ValueError("it is not of the form name:hash")
+            raise ValueError("the line is not of the form name:hash")
         return name, PasswordHash.parse(text)
     except ValueError as error:
         raise InvalidUserFile(f"{path}, line {number}: {error}; {_ADVICE}") from None
@@ -167,34 +176,34 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
-        raise ValueError(f"it is not base64: {error}") from None
+        raise ValueError(f"invalid base64: {error}") from None
 
 
-_NOBODY = PasswordHash(_COST, bytes(_SALT_BYTES), bytes(_HASH_BYTES))
-"""What the password of an unknown user is compared with."""
+_UNKNOWN_USER = PasswordHash(_COST, bytes(_SALT_BYTES), bytes(_HASH_BYTES))
+"""Compared with the password of an unknown user, so that it takes as long."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the line of a user; the password is asked for, so that no history keeps it."""
+    """Print the line of a user; the password is not an argument, so no shell history keeps it."""
     parser = argparse.ArgumentParser(
         prog="python -m headrace.http.users",
-        description="Print the line of a user for a file of users. The password is asked for, or"
-        " read from the first line of the input where that is no terminal.",
+        description="Print the line of a user for a user file. Prompt for the password, or read it"
+        " from the first line of standard input if that is not a terminal.",
     )
     parser.add_argument("name", metavar="NAME", help="the user's name, without colons")
     name: str = parser.parse_args(arguments).name
     if not name.strip() or ":" in name or name.startswith("#") or not name.isprintable():
-        parser.error(f"{name!r} is no name of a user: give one without colons, not begun by #")
-    password = _asked_password()
+        parser.error(f"invalid user name {name!r}: it must not contain colons or start with #")
+    password = _read_password()
     if not password:
-        parser.error("there is no password: type one at a terminal, or pipe it in as a line")
+        parser.error("no password: type one at a terminal, or pipe it in as a line")
     if len(password.encode()) > _PASSWORD_BYTES_MAX:
-        parser.error(f"the password is longer than {_PASSWORD_BYTES_MAX} bytes; no login takes it")
+        parser.error(f"the password is longer than {_PASSWORD_BYTES_MAX} bytes")
     print(f"{name}:{PasswordHash.of(password)}")
 
 
-def _asked_password() -> str:
-    if sys.stdin is None:  # A process may be started without any input.
+def _read_password() -> str:
+    if sys.stdin is None:  # A process may run without standard input.
         return ""
     if sys.stdin.isatty():
         return getpass.getpass()

@@ -1,7 +1,7 @@
-"""The lake: which tables there are, where they lie, and which generation of each is in use.
+"""The lake: its tables, their folders, and the current generation of each.
 
-The catalog is one small JSON file. It is replaced at one stroke, so a reader sees the tables of
-one moment, and several names change together when a rebuilt pipeline takes over.
+The catalog is one small JSON file that is replaced atomically. So a reader sees the tables of one
+moment, and several names change together when a rebuilt pipeline takes over.
 """
 
 import fcntl
@@ -17,21 +17,16 @@ from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
-from headrace.lake import merging
-from headrace.lake.errors import (
-    IncompatibleSchema,
-    InvalidName,
-    LakeError,
-    NoSuchTable,
-    TableLost,
-    WriteFailed,
-    wheel_error,
-)
-from headrace.lake.head import canonical
+from headrace.lake import errors, merged_views
+from headrace.lake.merged_views import MergedViewEntry as MergedViewEntry
 from headrace.lake.partitions import check_partition_columns
+from headrace.lake.rewriting import Optimized, optimize
 from headrace.lake.schemas import evolution, normalised, type_text
-from headrace.lake.tables import Optimized, Table
+from headrace.lake.snapshot import canonical
+from headrace.lake.tables import Table
+from headrace.runtime.clock import Clock, SystemClock
 
+_HOME = "_headrace"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\.[A-Za-z_][A-Za-z0-9_-]*")
 
 PROPERTIES = {
@@ -40,19 +35,19 @@ PROPERTIES = {
     "delta.enableExpiredLogCleanup": "true",
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
-"""A pipeline commits every second for weeks: a log that is kept for Delta's 30 days would be
-millions of files, and a week of files that compaction removed would fill every checkpoint."""
+"""A pipeline commits every second for weeks. Delta's default of 30 days would keep millions of log
+files, and its default of a week would fill every checkpoint with removed files."""
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """One building of a table."""
+    """One build of a table."""
 
     place: str
     """Relative to the lake."""
     pipeline: str = ""
     comment: str = ""
     properties: Mapping[str, str] = {}
-    """Those that its pipeline has put on it; others may be of anyone."""
+    """The table properties that its pipeline has set."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -60,24 +55,12 @@ class Entry(msgspec.Struct, frozen=True):
 
     name: str
     current: int | None
-    """The generation that readers see; None if they are to see none."""
+    """The generation that readers see; None hides the table."""
     generations: Mapping[int, Generation]
 
 
-class MergedViewEntry(msgspec.Struct, frozen=True):
-    """A view of a lambda pipeline: what the batch layer covers, and behind it the speed layer."""
-
-    name: str
-    keys: tuple[str, ...]
-    merge: Mapping[str, str]
-    """For each column that is no key: sum, min or max."""
-    batch: str
-    speed: str
-    pipeline: str = ""
-
-
 class Catalog(msgspec.Struct, frozen=True):
-    """All that the lake knows by name."""
+    """The tables and views of a lake by name."""
 
     tables: Mapping[str, Entry] = {}
     views: Mapping[str, MergedViewEntry] = {}
@@ -86,13 +69,18 @@ class Catalog(msgspec.Struct, frozen=True):
 class Lake:
     """A folder of tables."""
 
-    def __init__(self, root: Path | str) -> None:
+    def __init__(self, root: Path | str, *, clock: Clock = SystemClock()) -> None:  # noqa: B008
         self.root = Path(root)
-        self._home = self.root / "_headrace"
+        self.clock = clock
+        self._home = self.root / _HOME
         self._file = self._home / "catalog.json"
 
+    def exists(self) -> bool:
+        """Return whether a pipeline has used the folder as a lake."""
+        return self._home.is_dir()
+
     def names(self) -> list[str]:
-        """The tables that readers can use."""
+        """Return the names of the tables that readers see."""
         return [entry.name for entry in self.entries() if entry.current is not None]
 
     def entries(self) -> list[Entry]:
@@ -108,49 +96,64 @@ class Lake:
         return entry.current is not None if generation is None else generation in entry.generations
 
     def table(self, name: str, generation: int | None = None) -> Table:
-        """The table that readers use now, or one generation of it."""
+        """Open the current generation of a table, or the one that is given."""
         return self.table_of(self.catalog(), name, generation)
 
     def table_of(self, catalog: Catalog, name: str, generation: int | None = None) -> Table:
-        """A table as the catalog had it at some moment, for those who need several of one."""
+        """Open a table by an earlier read of the catalog, to see several tables of one moment."""
         entry = catalog.tables.get(name)
         chosen = generation if generation is not None or entry is None else entry.current
         if entry is None or chosen is None:
-            raise NoSuchTable(name, [*catalog.tables, *catalog.views])
+            raise errors.NoSuchTable(name, [*catalog.tables, *catalog.views])
         if chosen not in entry.generations:
-            raise LakeError(
+            raise errors.LakeError(
                 f"{name} has no generation {chosen}; it has"
                 f" {', '.join(map(str, sorted(entry.generations)))}"
             )
         found = entry.generations[chosen]
         try:
-            return Table(name, self.root / found.place, chosen)
-        except TableLost as error:
+            return Table(name, self.root / found.place, chosen, clock=self.clock)
+        except errors.TableLost as error:
             whose = f" of {found.pipeline}" if found.pipeline else ""
-            raise TableLost(
-                f"{name}: {error}, but the catalog has it: someone has removed or moved it. Put the"
-                " folder back; if it is lost, `headrace pipelines replay FOLDER` builds the tables"
-                f"{whose} anew, and a materialized view comes back with the next run by itself"
+            raise errors.TableLost(
+                f"{name}: {error}, but the catalog has it: someone has removed or moved it. Put"
+                " the folder back. If it is lost, `headrace pipelines replay FOLDER` rebuilds the"
+                f" tables{whose}, and the next run rebuilds materialized views"
             ) from error
 
     def view(self, name: str) -> MergedViewEntry:
         catalog = self.catalog()
         if name not in catalog.views:
-            raise NoSuchTable(name, [*catalog.tables, *catalog.views])
+            raise errors.NoSuchTable(name, [*catalog.tables, *catalog.views])
         return catalog.views[name]
 
+    def layers(
+        self, view: MergedViewEntry, generations: Mapping[str, int] | None = None
+    ) -> merged_views.Pair:
+        """Look up the versions of both layers to read now, by default in the current generations.
+
+        The speed layer comes first, because it drops parts only after the batch layer has covered
+        them. In the other order, parts dropped in between would be in neither version.
+        """
+        catalog, chosen = self.catalog(), generations or {}
+        speed = self.table_of(catalog, view.speed, chosen.get(view.speed))
+        batch = self.table_of(catalog, view.batch, chosen.get(view.batch))
+        speed_version, batch_version = speed.version, batch.version
+        covered = merged_views.covered_version(batch, batch_version)
+        return merged_views.Pair(batch, batch_version, covered, speed, speed_version)
+
     def merged_rows(self, view: MergedViewEntry | str) -> pa.Table:
-        """The rows of a merged view at this moment."""
+        """Return the current rows of a merged view."""
         entry = self.view(view) if isinstance(view, str) else view
-        return merging.merged_rows(entry, merging.pair(self, entry))
+        return merged_views.merged_rows(entry, self.layers(entry))
 
     def optimize(
         self, name: str, generation: int | None = None, up_to_version: int | None = None
     ) -> Optimized:
-        """Join a table's small files, as far as that keeps merged views over it exact.
+        """Join a table's small files, as far as merged views over it stay exact.
 
-        What a batch layer has not covered yet must still be told apart by commit: its next run
-        covers up to some commit, and a file with rows of both sides would be counted wrong.
+        Commits that a batch layer has not covered yet stay apart: its next run covers the input up
+        to some commit, and a file with rows from before and after it would be counted wrong.
         """
         catalog = self.catalog()
         batches = [
@@ -159,14 +162,14 @@ class Lake:
             for generation in _generations_in_use(catalog.tables.get(view.batch))
         ]
         covered = [
-            merging.covered_version(batch)
+            merged_views.covered_version(batch)
             for batch in batches
-            if batch.name != name and merging.input_of(batch) in (name, None)
+            if batch.name != name and merged_views.input_of(batch) in (name, None)
         ]
         if up_to_version is not None:
             covered.append(up_to_version)
         table = self.table_of(catalog, name, generation)
-        return table.optimize(min(covered) if covered else None)
+        return optimize(table, min(covered) if covered else None)
 
     def create(
         self,
@@ -179,9 +182,9 @@ class Lake:
         generation: int = 1,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Make a table, or find it there with the same schema and partitions.
+        """Create a table, or open the existing one with the same schema and partitions.
 
-        The first generation is what readers see; later ones wait for `switch`.
+        Readers see the first generation at once, and later ones after `switch`.
         """
         check_name(name)
         zone, _, table = name.partition(".")
@@ -202,17 +205,17 @@ class Lake:
         _check_same(found, wanted, partition_by)
         return found
 
-    def note_properties(self, name: str, generation: int, properties: Mapping[str, str]) -> None:
-        """Remember which properties the pipeline of a table has put on it."""
+    def record_properties(self, name: str, generation: int, properties: Mapping[str, str]) -> None:
+        """Record the properties that the pipeline of a table has set."""
 
-        def note(catalog: Catalog) -> Catalog:
+        def record(catalog: Catalog) -> Catalog:
             entry = catalog.tables[name]
             made = entry.generations[generation]
-            noted = msgspec.structs.replace(made, properties=dict(properties))
-            generations = {**entry.generations, generation: noted}
+            recorded = msgspec.structs.replace(made, properties=dict(properties))
+            generations = {**entry.generations, generation: recorded}
             return _with_table(catalog, msgspec.structs.replace(entry, generations=generations))
 
-        self._edit(note)
+        self._edit(record)
 
     def switch(
         self,
@@ -221,9 +224,9 @@ class Lake:
         hidden: Iterable[str] = (),
         views: Mapping[str, MergedViewEntry] | None = None,
     ) -> None:
-        """Let readers see other generations of these tables, all at the same moment.
+        """Change the generations that readers see, hide names and add views, all atomically.
 
-        And no longer find what is hidden, tables or views, whose files stay; and find these views.
+        The files of hidden tables stay.
         """
 
         def change(catalog: Catalog) -> Catalog:
@@ -232,7 +235,7 @@ class Lake:
             for name, generation in generations.items():
                 entry = catalog.tables.get(name)
                 if entry is None or generation not in entry.generations:
-                    raise LakeError(f"{name} has no generation {generation} to switch to")
+                    raise errors.LakeError(f"{name} has no generation {generation} to switch to")
                 entry = msgspec.structs.replace(entry, current=generation)
                 catalog = _with_table(catalog, entry)
             for name, view in (views or {}).items():
@@ -242,13 +245,13 @@ class Lake:
         self._edit(change)
 
     def drop(self, name: str, generation: int) -> None:
-        """Forget a generation that is not in use, then remove its files."""
+        """Remove a generation that is not in use from the catalog, then its files."""
         table = self.table(name, generation)
 
         def forget(catalog: Catalog) -> Catalog:
             entry = catalog.tables[name]
             if entry.current == generation:
-                raise LakeError(f"generation {generation} of {name} is in use; switch first")
+                raise errors.LakeError(f"generation {generation} of {name} is in use; switch first")
             kept = {n: one for n, one in entry.generations.items() if n != generation}
             if not kept:
                 tables = {key: one for key, one in catalog.tables.items() if key != name}
@@ -259,20 +262,22 @@ class Lake:
         shutil.rmtree(table.place)
 
     def put_view(self, name: str, view: MergedViewEntry) -> None:
-        """Let readers find a view, as it is described now."""
+        """Add or replace a view."""
         self.switch({}, views={name: view})
 
     def catalog(self) -> Catalog:
-        """What the lake knows at this moment; a folder without a catalog is an empty lake."""
+        """Read the catalog; a folder without one is an empty lake."""
         try:
             return msgspec.json.decode(self._file.read_bytes(), type=Catalog)
         except FileNotFoundError:
             return Catalog()
         except msgspec.MsgspecError as error:
-            raise LakeError(f"{self._file} is damaged: {error}; restore it from a copy") from error
+            raise errors.LakeError(
+                f"{self._file} is damaged: {error}; restore it from a copy"
+            ) from error
 
     def _edit(self, change: Callable[[Catalog], Catalog]) -> None:
-        """Read, change and replace the catalog; editors of other processes wait their turn."""
+        """Read, change and replace the catalog under a lock that all processes share."""
         with self._locked():
             old = self.catalog()
             new = change(old)
@@ -293,23 +298,28 @@ class Lake:
         try:
             files.replace_file(str(self._file), content)
         except OSError as error:
-            raise WriteFailed(
-                f"{self._file} could not be written: {error}. Make room or mend the disk, and run"
+            raise errors.WriteFailed(
+                f"{self._file} could not be written: {error}. Free or repair the disk, and run"
                 " again"
             ) from error
 
 
+def lakes_in(folder: Path) -> list[Path]:
+    """Return the lakes directly in a folder."""
+    return sorted(home.parent for home in folder.glob(f"*/{_HOME}"))
+
+
 def check_name(name: str) -> None:
-    """Refuse names that are not of a zone and a table, such as `raw.orders`."""
+    """Reject names that are not a zone and a table, such as `raw.orders`."""
     if not _NAME.fullmatch(name):
-        raise InvalidName(
-            f"{name!r} is no name of a table; it is a zone and a name joined by a dot, as in"
-            " raw.orders, of letters, digits, - and _"
+        raise errors.InvalidName(
+            f"{name!r} is not a valid table name; write a zone and a name joined by a dot, such as"
+            " raw.orders, with letters, digits, - and _"
         )
 
 
 def _generations_in_use(entry: Entry | None) -> list[int]:
-    """The current generation, and those that are being built to follow it."""
+    """Return the current generation and the later ones that are being built."""
     if entry is None:
         return []
     return [number for number in entry.generations if number >= (entry.current or 0)]
@@ -323,12 +333,12 @@ def _with_view(catalog: Catalog, name: str, view: MergedViewEntry) -> Catalog:
     check_name(name)
     table = catalog.tables.get(name)
     if table is not None and table.current is not None:
-        raise LakeError(f"{name} is a table already; give the view another name")
+        raise errors.LakeError(f"{name} is a table already; give the view another name")
     return msgspec.structs.replace(catalog, views={**catalog.views, name: view})
 
 
 def _without(catalog: Catalog, name: str) -> Catalog:
-    """The catalog as readers see it who are not to find a table or view."""
+    """Return the catalog with a table or view hidden."""
     views = {key: one for key, one in catalog.views.items() if key != name}
     catalog = msgspec.structs.replace(catalog, views=views)
     entry = catalog.tables.get(name)
@@ -345,7 +355,7 @@ def _make(
     comment: str,
     properties: Mapping[str, str],
 ) -> None:
-    """The first version, unless it is there: a crash may have parted it from the catalog."""
+    """Write the first version, unless a crash has left one that the catalog does not have."""
     if DeltaTable.is_deltatable(str(place)):
         return
     try:
@@ -359,14 +369,14 @@ def _make(
             configuration={**PROPERTIES, **properties},
         )
     except (DeltaError, OSError) as error:
-        raise wheel_error(f"{name} at {place}", error) from error
+        raise errors.deltalake_error(f"{name} at {place}", error) from error
 
 
 def _check_same(table: Table, schema: pa.Schema, partition_by: Sequence[str]) -> None:
     if table.partition_by != tuple(partition_by):
-        raise IncompatibleSchema(
-            f"{table.name} is there, partitioned by {', '.join(table.partition_by) or 'nothing'},"
-            f" and not by {', '.join(partition_by) or 'nothing'}; build it anew for that"
+        raise errors.IncompatibleSchema(
+            f"{table.name} is partitioned by {', '.join(table.partition_by) or 'nothing'},"
+            f" not by {', '.join(partition_by) or 'nothing'}; rebuild it to change that"
         )
     if table.schema.equals(schema):
         return
@@ -374,12 +384,12 @@ def _check_same(table: Table, schema: pa.Schema, partition_by: Sequence[str]) ->
     if needed.is_change:
         changes = [*(f"new column {name}" for name in needed.added)]
         changes += [f"wider column {name}" for name in needed.widened]
-        raise IncompatibleSchema(
-            f"{table.name} is there with another schema ({', '.join(changes)}); evolve it"
+        raise errors.IncompatibleSchema(
+            f"{table.name} exists with another schema ({', '.join(changes)}); evolve it"
         )
     missing = [f.name for f in table.schema if f.name not in schema.names]
     if missing:
-        raise IncompatibleSchema(
-            f"{table.name} is there with further columns:"
+        raise errors.IncompatibleSchema(
+            f"{table.name} exists with further columns:"
             f" {', '.join(f'{n} {type_text(table.schema.field(n).type)}' for n in missing)}"
         )

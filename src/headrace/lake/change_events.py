@@ -1,17 +1,17 @@
-"""The change events of one batch: checked, cast to the table's types, and put in order by DuckDB.
+"""The change events of one batch: checked, cast to the table's types, and ordered by DuckDB.
 
-An event says that the row of a key became this, or was deleted, at a place in some order: its
-sequence. Events may come late and more than once, so all decisions follow one total order:
+An event upserts or deletes the row of a key at a sequence. Events may come late and repeatedly, so
+all decisions follow one total order, in which the event that wins has
 
 1. the greater sequence;
-2. of equal sequences, the delete: what was deleted at a moment is not there after it;
-3. of equal ones still, the event that arrived later.
+2. with equal sequences, the delete;
+3. with both equal, the later arrival.
 
 The order depends on the events alone and not on the cut into batches, and an event never beats
-itself. So to apply a batch twice is to apply it once.
+itself. So applying a batch twice has the effect of applying it once.
 
-DuckDB sees keys, sequences and positions only and answers with positions; payloads are taken by
-position from the Arrow tables and keep their types to the bit.
+DuckDB gets keys, sequences and positions only and returns positions. Payloads are taken by position
+from the Arrow tables and keep their exact types.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ from headrace.lake.errors import LakeError
 
 START_AT = "__START_AT"
 END_AT = "__END_AT"
-"""When a version began to hold and when it ceased to; null while it holds. Databricks' names."""
+"""Columns with the validity of a version, null at the end while it holds; Databricks' names."""
 SEQUENCE = "__SEQUENCE"
 IS_DELETE = "__IS_DELETE"
-"""In a history table the kind of an event; in decided rows a mark that the row is to go."""
+"""Marks delete events in a history table, and rows to delete among decided rows."""
 
 
 class InvalidChange(LakeError):
-    """Change events that no table can be kept by."""
+    """Invalid change events or change rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ChangeEvents:
     """Checked change events, in the order of their arrival."""
 
     rows: Any
-    """An Arrow table: the columns that the target stores, in its types."""
+    """An Arrow table with the target's columns and types."""
     keys: tuple[str, ...]
     sequence: Any
     is_delete: Any
@@ -53,7 +53,7 @@ class ChangeEvents:
         return ordering(self.rows, self.keys, self.sequence, self.is_delete, first_position, **more)
 
     def history(self, positions: Any) -> pa.Table:
-        """These events as rows of the history table."""
+        """Return the events at these positions as rows of the history table."""
         columns = {key: self.rows[key] for key in self.keys}
         known = pa.table({**columns, SEQUENCE: self.sequence, IS_DELETE: self.is_delete})
         return known.take(positions)
@@ -61,10 +61,10 @@ class ChangeEvents:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a batch of events changes, as Arrow tables for one merge each."""
+    """The changes of a batch of events, as an Arrow table for each merge."""
 
     rows: Any
-    """Rows of the target, and the mark IS_DELETE on those that are to go."""
+    """Rows of the target with the column IS_DELETE."""
     history: Any
 
 
@@ -77,9 +77,9 @@ def change_events(
     sequence_type: pa.DataType,
     deletes: str | None,
 ) -> ChangeEvents:
-    """Check the events of a batch and cast them to what the target stores.
+    """Check the events of a batch and cast them to the target's columns.
 
-    Columns that the target does not store are left out; those that events lack are null.
+    Other columns are left out; missing ones are null.
     """
     given = (*keys, sequence_by, *(() if deletes is None else (deletes,)))
     for column in given:
@@ -110,30 +110,30 @@ def ordering(
     first_position: int = 0,
     **more: Any,
 ) -> pa.Table:
-    """What DuckDB needs to put events in order, under names that need no quotes."""
+    """Return the columns by which DuckDB orders events, under names that need no quotes."""
     more = {"sequence": sequence, "is_delete": is_delete, **more}
     return numbered(rows, keys, first_position, **more)
 
 
 def numbered(rows: Any, keys: Sequence[str], first_position: int = 0, **more: Any) -> pa.Table:
-    """The keys of rows and where these stand, under names that need no quotes."""
+    """Return the keys of rows and their positions, under names that need no quotes."""
     columns = {f"key{n}": rows.column(key) for n, key in enumerate(keys)}
     positions = pa.arange(first_position, first_position + rows.num_rows)
     return pa.table({**columns, "position": positions, **more})
 
 
 def key_names(keys: Sequence[str]) -> str:
-    """The key columns of an `ordering`, for a USING or a PARTITION BY."""
+    """Return the key columns of an `ordering`, for USING or PARTITION BY."""
     return ", ".join(f"key{n}" for n in range(len(keys)))
 
 
 def marked(rows: pa.Table, *, is_delete: bool) -> pa.Table:
-    """Rows of the target with the mark that says whether they are to go."""
+    """Add the column IS_DELETE to rows of the target."""
     return rows.append_column(IS_DELETE, pa.repeat(is_delete, rows.num_rows))
 
 
 def query(text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Ask DuckDB, in memory and for these tables only.
+    """Run a DuckDB query over these tables only.
 
     A cursor sees its own tables alone, and opens ten times as fast as a database.
     """
@@ -152,7 +152,7 @@ def _refuse_nulls(events: pa.Table, column: str, role: str, advice: str) -> None
 
 
 def _stored_rows(events: pa.Table, stored: pa.Schema) -> pa.Table:
-    """The columns that are stored; required ones stay so, as rows of the table are put beside."""
+    """Return the stored columns; required ones stay so, to be concatenated with table rows."""
     columns = [
         _cast(events[field.name], field)
         if field.name in events.column_names

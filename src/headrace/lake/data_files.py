@@ -1,14 +1,13 @@
-"""Data files of a table: written by whoever has the rows, committed later by one who has them all.
+"""Data files of a table: written first, by one or many processes, and committed together later.
 
-A writer may be a Spark task on another machine: it leaves Parquet files under the table's place,
-which no reader sees, and hands back a description of each. Only a commit that lists them makes
-them part of the table; files of a failed attempt stay unseen until vacuum takes them away.
+A writer may be a Spark task on another machine: it leaves Parquet files in the table's folder and
+returns a description of each. Readers see them after a commit that lists them; the files of a
+failed attempt stay invisible until vacuum removes them.
 """
 
 import json
 import os
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,16 +27,16 @@ from headrace.lake.statistics import Statistics
 FILE_BYTES_MAX = 128 << 20
 _ROUND_BYTES = 16 << 20
 _PARTITIONED_ROUND_BYTES = 64 << 20
-"""More than where there is one partition: rows may be of very many, and come in any order."""
+"""Larger than without partitions, because rows of very many partitions may come in any order."""
 _ROUND_ROWS = 1 << 20
 _OPEN_FILES_MAX = 128
-"""Beyond it the partition that waited longest is closed; more of its rows begin a new file."""
+"""Beyond this the least recently used file is closed; more rows of its partition begin another."""
 _LABEL = re.compile(r"part-v(\d+)-v(\d+)-[0-9a-f]{32}\.zstd\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A written file that no commit has listed yet; plain, so that it travels as JSON or pickle."""
+    """A written file before its commit; plain data for JSON and pickle."""
 
     path: str
     """Relative to the table's place."""
@@ -45,7 +44,7 @@ class DataFile:
     rows: int
     partition_values: dict[str, str | None] = field(default_factory=dict)
     stats: str = ""
-    """Delta's statistics of the file, as JSON."""
+    """Delta's statistics as JSON."""
     modified_ms: int = 0
 
     def to_json(self) -> str:
@@ -57,13 +56,10 @@ class DataFile:
 
 
 class FileWriter:
-    """Writes rows into Parquet files under a table's place, a folder for each partition.
+    """Writes rows into Parquet files in a table's folder, with a subfolder for each partition.
 
-    Rows gather in memory and are written in rounds: what a round has of a partition is one row
-    group of its file.
-
-    With `versions` the files' names say which commits their rows come from, for rewritten files:
-    see `label_of`.
+    Rows are buffered and written in rounds; each round adds one row group per partition. With
+    `versions`, the names of rewritten files contain the commits of their rows: see `label_of`.
     """
 
     def __init__(
@@ -97,7 +93,7 @@ class FileWriter:
             self.abort()
 
     def write(self, batch: Any) -> None:
-        """Take a record batch or table with columns of the schema, in any order."""
+        """Add a record batch or table with columns of the schema, in any order."""
         rows = conform(batch, self._schema)
         self._gathered += rows.to_batches() if isinstance(rows, pa.Table) else [rows]
         self._gathered_bytes += rows.nbytes
@@ -106,7 +102,7 @@ class FileWriter:
             self._write_round()
 
     def close(self) -> list[DataFile]:
-        """Finish all files; what it returns is what a commit needs."""
+        """Finish all files and return them for a commit."""
         self._write_round()
         try:
             while self._open:
@@ -116,7 +112,7 @@ class FileWriter:
         return self._done
 
     def abort(self) -> None:
-        """Remove what was written."""
+        """Remove all written files."""
         written = [file.path for file in self._done]
         written += [one.path for one in self._open.values()]
         for one in self._open.values():
@@ -166,24 +162,24 @@ class FileWriter:
         self.abort()
         return WriteFailed(
             f"a file of the table at {self._place} could not be written: {error}. Nothing was"
-            " committed; make room or mend the disk, and run again"
+            " committed; free or repair the disk, and run again"
         )
 
 
 def remove_files(place: Path, files: Iterable[DataFile]) -> None:
-    """Remove files that no commit will list; a crash before leaves them to vacuum."""
+    """Remove files that will not be committed; after a crash vacuum does that."""
     for file in files:
         (place / file.path).unlink(missing_ok=True)
 
 
 def label_of(path: str) -> tuple[int, int] | None:
-    """The first and last commit whose rows a rewritten file holds; None for others."""
+    """Return the first and last commit of the rows of a rewritten file; None for other files."""
     found = _LABEL.fullmatch(path.rpartition("/")[2])
     return (int(found[1]), int(found[2])) if found else None
 
 
 class _OpenFile:
-    """One Parquet file in the making."""
+    """A Parquet file that is being written."""
 
     def __init__(self, place: Path, path: str, schema: pa.Schema) -> None:
         self.path = path
@@ -205,7 +201,7 @@ class _OpenFile:
         return int(self._sink.tell())
 
     def write(self, rows: Any) -> None:
-        """Put rows into a group of their own."""
+        """Write rows as one row group."""
         self._statistics.observe(rows)
         self._writer.write_table(rows, row_group_size=_ROUND_ROWS)
 
@@ -213,25 +209,25 @@ class _OpenFile:
         self._writer.close()
         self._sink.close()
         self._sync()
-        footer = self._footer[0]
+        footer, status = self._footer[0], self._target.stat()
         return DataFile(
             path=self.path,
-            size_bytes=self._target.stat().st_size,
+            size_bytes=status.st_size,
             rows=footer.num_rows,
             partition_values=partition_values,
             stats=self._statistics.of(footer),
-            modified_ms=time.time_ns() // 1_000_000,
+            modified_ms=status.st_mtime_ns // 1_000_000,
         )
 
     def discard(self) -> None:
-        """Let go of a file that is not wanted; a full disk may refuse even its footer."""
+        """Close an unwanted file; on a full disk even its footer may fail."""
         for part in (self._writer, self._sink):
-            # A writer that failed once has no footer, about which Arrow complains in its own way.
+            # Arrow raises RuntimeError where an earlier failure left no footer.
             with suppress(OSError, RuntimeError):
                 part.close()
 
     def _sync(self) -> None:
-        """Bytes first, commit second: a power cut must not leave a commit of what is not there."""
+        """Sync the bytes before the commit: a power cut must not leave a commit of missing rows."""
         descriptor = os.open(self._target, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What can be wrong with a table or the lake, each with what to do about it."""
+"""Errors of tables and the lake; each message gives the remedy."""
 
 import re
 from collections.abc import Iterable
@@ -6,22 +6,22 @@ from difflib import get_close_matches
 
 from headrace.errors import HeadraceError
 
-START_ANEW = (
-    "a reader this far behind starts anew: a flow by `headrace pipelines replay FOLDER`, another"
-    " one with a new checkpoint"
+RESTART_ADVICE = (
+    "a reader this far behind has to restart: a flow by `headrace pipelines replay FOLDER`, any"
+    " other with a new checkpoint"
 )
-"""What `VersionGone` advises to those who follow a table."""
+"""Advice of `VersionGone` for readers that follow a table."""
 _NAMES_MAX = 10
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _NO_ROOM = re.compile(r"os error (?:27|28|30|122)\b")
 
 
 class LakeError(HeadraceError):
-    """Something about the lake or one of its tables."""
+    """Base of the errors of the lake and its tables."""
 
 
 class NoSuchTable(LakeError):
-    """A name that the lake does not know."""
+    """A name that is not in the catalog."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         there = sorted(known)
@@ -37,7 +37,7 @@ class NoSuchTable(LakeError):
 
 
 class TableLost(LakeError):
-    """There is no Delta table where one should be: someone has removed or moved it."""
+    """The Delta table of a catalog entry is missing: someone has removed or moved it."""
 
 
 class InvalidName(LakeError):
@@ -45,23 +45,23 @@ class InvalidName(LakeError):
 
 
 class IncompatibleSchema(LakeError):
-    """A schema that the table cannot become, or rows that do not fit the table."""
+    """A schema that the table cannot evolve to, or rows that do not fit it."""
 
 
 class TableRewritten(LakeError):
-    """Rows that a reader has seen were changed or removed, so it cannot just go on."""
+    """Rows that a stream has read were changed or removed, so it cannot continue."""
 
 
 class VersionGone(LakeError):
-    """A version whose log or files are not there any more."""
+    """A version whose log entry or files are gone."""
 
 
 class WriteFailed(LakeError):
-    """The disk did not take what was written; nothing of that counts."""
+    """A write failed on the disk; nothing was committed."""
 
 
 class CommitConflict(LakeError):
-    """Others committed to the table each time that we tried."""
+    """Other writers committed before each attempt."""
 
 
 class UnusableView(LakeError):
@@ -69,23 +69,23 @@ class UnusableView(LakeError):
 
 
 class FilesChanged(LakeError):
-    """What was planned on some version does not fit the newest any more; plan anew."""
+    """A plan conflicts with newer commits and has to be repeated."""
 
 
 class AppendOnly(LakeError):
-    """A change of rows in a table that only grows."""
+    """A change of rows in an append-only table."""
 
 
 class UnsupportedTable(LakeError):
-    """The table uses a feature of Delta Lake that is not written here."""
+    """The table uses a feature of Delta Lake that Headrace cannot write."""
 
 
-def wheel_error(what: str, error: Exception) -> LakeError:
-    """What the wheel says in several coloured lines, in one; its numbers tell a full disk."""
+def deltalake_error(what: str, error: Exception) -> LakeError:
+    """Put deltalake's coloured lines into one; OS error numbers identify a full disk."""
     text = " ".join(_COLOURS.sub("", str(error)).replace("\u21b3", ":").split())
     if _NO_ROOM.search(text):
         return WriteFailed(
-            f"{what} could not be written: {text}. Nothing was committed; make room or mend the"
+            f"{what} could not be written: {text}. Nothing was committed; free or repair the"
             " disk, and run again"
         )
     return LakeError(f"{what} failed: {text}")

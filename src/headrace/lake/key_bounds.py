@@ -1,8 +1,7 @@
-"""Between which values the keys of a batch are, and which files the log's bounds rule out.
+"""Bounds of the keys of a batch, to skip files by their bounds in the log.
 
-Only whole numbers and dates are looked at: of these every writer's bounds in the log are exact,
-where texts may be cut off and times rounded. A column that has a null, or another type, rules
-nothing out.
+Only integers and dates are used: all writers record exact bounds for them, while strings may be cut
+and times rounded. A column with a null, or of another type, skips no file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,17 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Span = tuple[int, int]
-"""The least and the greatest value; dates as the number of their day."""
+"""The least and the greatest value; dates as days since 1970."""
 FileBounds = Sequence[Mapping[str, Span]]
-"""For each file the spans of columns, where the log tells them."""
+"""The known spans of columns for each file."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBounds:
-    """The spans of key columns, of those that can be compared."""
+    """The spans of the comparable key columns."""
 
     spans: Mapping[str, Span | None]
-    """None as long as no row was seen."""
+    """None before the first row."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Self:
@@ -31,7 +30,7 @@ class KeyBounds:
 
     @classmethod
     def all_of(cls, documents: Sequence[Mapping[str, Sequence[int]]]) -> Self:
-        """What several tasks have told, as one; a column that one cannot tell, none can."""
+        """Combine the documents of several tasks; a column needs the bounds of all of them."""
         if not documents:
             return cls({})
         names = set.intersection(*(set(document) for document in documents))
@@ -41,7 +40,7 @@ class KeyBounds:
         )
 
     def with_rows(self, rows: Any) -> "KeyBounds":
-        """The bounds with these rows too; a column with a null is not bounded any more."""
+        """Extend the bounds by rows; a null removes the bounds of its column."""
         spans: dict[str, Span | None] = {}
         for name, span in self.spans.items():
             column = rows.column(name)
@@ -56,11 +55,11 @@ class KeyBounds:
         return KeyBounds(spans)
 
     def document(self) -> dict[str, Span]:
-        """What a task tells of its rows."""
+        """Return the bounds as a task reports them."""
         return {name: span for name, span in self.spans.items() if span is not None}
 
     def numbers_of(self, files: FileBounds) -> list[int]:
-        """The files that may have a key within these bounds, by number."""
+        """Return the numbers of the files that may have a key within these bounds."""
         known = self.document()
         return [
             number
@@ -78,7 +77,7 @@ def is_bounded(of: pa.DataType) -> bool:
 
 
 def numbers(column: Any) -> Any:
-    """Dates as numbers of days: Python's calendar does not reach as far as Arrow's."""
+    """Convert dates to days, because Python's calendar is shorter than Arrow's."""
     if pa.types.is_date(column.type):
         return column.cast(pa.date32()).cast(pa.int32())
     return column

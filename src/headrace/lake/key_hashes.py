@@ -1,7 +1,6 @@
-"""The keys of a batch as hashes: which rows of a table may have one of them, at 8 bytes a key.
+"""Hashes of the keys of a batch, which preselect the rows of a table at 8 bytes a key.
 
-A hash that two keys share lets a row through that need not be looked at, which costs a little and
-harms nothing: who merges compares the keys themselves.
+A hash collision only passes a row too many: a merge compares the keys themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ _T = TypeVar("_T")
 
 
 def key_hashes(rows: Any, keys: Sequence[str]) -> pa.Array:
-    """A hash for each row, the same for equal keys of equal types wherever it is computed."""
+    """Hash the key of each row; the same on all machines for equal keys of equal types."""
     found = query(
         f"SELECT hash({key_names(keys)}) AS hash FROM rows ORDER BY position",
         {"rows": numbered(rows, keys)},
@@ -27,7 +26,7 @@ def key_hashes(rows: Any, keys: Sequence[str]) -> pa.Array:
 
 
 def by_bucket(rows: Any, keys: Sequence[str], buckets: int) -> Iterator[tuple[int, Any]]:
-    """Part rows by the hash of their key into buckets, each with its rows in their order."""
+    """Split rows into buckets by the hash of their key, keeping their order."""
     found = query(
         f"""SELECT (hash({key_names(keys)}) % {buckets})::INTEGER AS bucket, position
         FROM rows ORDER BY ALL""",
@@ -44,25 +43,24 @@ def by_bucket(rows: Any, keys: Sequence[str], buckets: int) -> Iterator[tuple[in
 
 @dataclass(frozen=True, slots=True)
 class KeyHashes:
-    """The keys of a batch."""
+    """The distinct hashes of the keys of a batch."""
 
     keys: tuple[str, ...]
     values: Any
-    """An Arrow array, each hash once."""
+    """An Arrow array."""
 
     @classmethod
     def of(cls, batches: Iterable[Any], keys: Sequence[str]) -> "KeyHashes":
-        """Of record batches or tables, taken one after the other."""
+        """Hash the keys of record batches or tables, one after the other."""
         hashes = [key_hashes(batch, keys).unique() for batch in batches]
         return cls(tuple(keys), pa.chunked_array(hashes, pa.uint64()).unique())
 
     def looked_up(self, parts: Iterable[tuple[_T, Iterable[Any]]]) -> Iterator[tuple[_T, pa.Array]]:
-        """For each row of each part whether the batch of the keys may have its key.
+        """Yield, for each named part, a mask of the rows whose key may be in the batch.
 
-        A part is some record batches under a name. Arrow prepares the set of hashes anew for each
-        look, however few rows that is for. So parts are looked up together until they have as many
-        rows as the set has keys: else a table of many small files would cost their number times
-        the size of the batch.
+        Arrow rebuilds the set of hashes for each lookup. So parts are looked up together until they
+        have as many rows as the set has keys; otherwise a table of many small files would cost
+        their number times the size of the batch.
         """
         gathered: list[tuple[_T, list[pa.Array]]] = []
         rows = 0

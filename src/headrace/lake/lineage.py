@@ -1,4 +1,4 @@
-"""Where the rows of a commit come from: which offsets, which versions of which tables, by whom."""
+"""The lineage of a commit: the offsets and table versions that it read, and its flow."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -7,26 +7,26 @@ import msgspec
 
 
 class Lineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Kept in the commit itself, so that no crash parts rows from what is said of them."""
+    """Lineage for a commit, kept in the commit itself so that no crash separates the two."""
 
     pipeline: str = ""
     pipeline_version: str = ""
-    """As its settings say; empty where they say nothing."""
+    """The version in the pipeline's settings, if any."""
     pipeline_fingerprint: str = ""
-    """By which state of its files; empty in commits of older releases."""
+    """The state of the pipeline's files; empty in commits of older releases."""
     flow: str = ""
     offsets: Mapping[str, Mapping[str, tuple[int, int]]] = {}
-    """For each topic and partition the first offset and the one after the last."""
+    """By topic and partition: the first offset and the one after the last."""
     inputs: Mapping[str, tuple[int, int]] = {}
-    """For each table the version before the first that was read, and the last that was."""
+    """By table: the version before the first one that was read, and the last one."""
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Self | None:
-        """The lineage in a commit's metadata; None where nothing is said."""
-        said = metadata.get("lineage")
-        return msgspec.convert(said, cls, strict=False) if said else None
+        """Read the lineage in a commit's metadata, if there is any."""
+        found = metadata.get("lineage")
+        return msgspec.convert(found, cls, strict=False) if found else None
 
     def document(self) -> dict[str, Any]:
-        """As the commit keeps it."""
+        """Return the lineage as the commit's metadata has it."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain

@@ -1,4 +1,4 @@
-"""What a table says of itself in its log: schema, properties, and what these ask of its writers."""
+"""The metadata of a table in its log: schema, properties, and the protocol that they require."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -11,34 +11,34 @@ from headrace.lake.errors import AppendOnly
 from headrace.lake.schemas import leaves
 
 APPEND_ONLY = {"delta.appendOnly": "true"}
-"""No commit may change or remove a row; every writer of Delta tables has to obey."""
+"""No commit may change or remove a row; all writers of Delta tables enforce this."""
 FEATURES_LEVEL = 7
-"""The writer version from which a table names each feature; below, a version means a set of them.
+"""The writer version from which a table names each feature; lower versions stand for fixed sets.
 
-`appendOnly` and `invariants` are what version 2 means, which all tables of ours have at least.
+All our tables have at least version 2, which means `appendOnly` and `invariants`.
 """
 
 
 def is_append_only(properties: Mapping[str, str]) -> bool:
-    """Whether the properties of a table keep its rows from being changed."""
+    """Return whether the properties of a table forbid changes of rows."""
     return properties.get("delta.appendOnly", "").lower() == "true"
 
 
 def takes_rows(action: Mapping[str, Any]) -> bool:
-    """Whether an action of a commit takes rows away, and does not put them elsewhere only."""
+    """Return whether an action of a commit removes rows, and does not merely move them."""
     return "remove" in action and bool(action["remove"]["dataChange"])
 
 
 def check_may_shrink(properties: Mapping[str, str], table: str, operation: str) -> None:
-    """Refuse to take rows away where only more may come.
+    """Reject the removal of rows from an append-only table.
 
-    The wheel asks this of some of its operations only, and calls its refusal a lost race.
+    deltalake checks this in some operations only, and reports a conflict then.
     """
     if is_append_only(properties):
         raise AppendOnly(
-            f"{operation} of {table} would change or remove rows, and the table only grows"
-            " (delta.appendOnly): what is wrong in it is put right in the tables that are made of"
-            " it, or by a replay, which builds it anew beside this one"
+            f"{operation} of {table} would change or remove rows, and the table is append-only"
+            " (delta.appendOnly). Correct the rows in the tables that are computed from it, or"
+            " rebuild it by a replay"
         )
 
 
@@ -48,7 +48,7 @@ def changed_metadata(
     properties: Mapping[str, str],
     dropped: Collection[str] = (),
 ) -> Iterator[Mapping[str, Any]]:
-    """The metadata with another schema and other properties, and a protocol that fits them."""
+    """Yield the actions that change schema and properties, and the protocol if needed."""
     metadata = delta.metadata()
     known = {**metadata.configuration, **properties}
     configuration = {key: value for key, value in known.items() if key not in dropped}
@@ -70,7 +70,7 @@ def changed_metadata(
 def _protocol(
     delta: DeltaTable, schema: pa.Schema, properties: Mapping[str, str]
 ) -> Iterator[Mapping[str, Any]]:
-    """A protocol with the features that are new, if any are: a table that names none has two."""
+    """Yield a protocol with the new features, if there are any."""
     protocol = delta.protocol()
     names_features = protocol.min_writer_version >= FEATURES_LEVEL
     readers = set(protocol.reader_features or ())

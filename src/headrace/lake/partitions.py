@@ -1,4 +1,4 @@
-"""Partitions of a table: by which columns there may be some, their names, and their rows."""
+"""Partitions of a table: valid columns, folder names, values in the log, and rows by partition."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -8,39 +8,39 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace.lake.arrow_times import date_text, days_of, micros_of, time_text
 from headrace.lake.errors import IncompatibleSchema
-from headrace.lake.far_times import date_text, days_of, micros_of, time_text
 from headrace.lake.schemas import type_text
 
 Values = tuple[str | None, ...]
-"""What makes a partition, as the log has it."""
+"""The values of a partition, as the log has them."""
 
 PARTITION_YEARS = (-262_143, 262_142)
-"""The wheel reads no partition of years beyond these, and then nothing of the table at all."""
+"""deltalake cannot read tables with partitions beyond these years."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FOLDER_BYTES_MAX = 255
 _UNESCAPED = frozenset(ascii_letters + digits + " !$&()+,-.;@_~")
 
 
 def check_partition_columns(schema: pa.Schema, by: Sequence[str]) -> None:
-    """Refuse columns whose values are no names of folders."""
+    """Reject columns whose values cannot be names of folders."""
     for name in by:
         if name not in schema.names:
             raise IncompatibleSchema(
-                f"there is no column {name} to partition by; there are {', '.join(schema.names)}"
+                f"there is no column {name} to partition by; columns: {', '.join(schema.names)}"
             )
         of = schema.field(name).type
         if pa.types.is_nested(of) or pa.types.is_binary(of) or pa.types.is_floating(of):
             raise IncompatibleSchema(
-                f"column {name} is {type_text(of)}, by which a table cannot be partitioned; take a"
-                " column of text, numbers or dates"
+                f"a table cannot be partitioned by column {name} of type {type_text(of)}; use a"
+                " column of strings, integers or dates"
             )
     if by and len(by) == len(schema):
         raise IncompatibleSchema("a table needs a column that it is not partitioned by")
 
 
 def rows_by_partition(rows: Any, by: Sequence[str]) -> Iterator[tuple[Values, Any]]:
-    """The rows of each partition, in their order."""
+    """Yield the rows of each partition, in their order."""
     if not by:
         yield (), rows
         return
@@ -56,9 +56,9 @@ def rows_by_partition(rows: Any, by: Sequence[str]) -> Iterator[tuple[Values, An
 
 
 def folder_of(name: str, value: str | None) -> str:
-    """The folder of a partition, named as Hive, Spark and DuckDB read it.
+    """Return the folder of a partition, named as Hive, Spark and DuckDB read it.
 
-    A value that is too long for a folder's name gets a shorter one; the log has the value.
+    Names that would be too long are replaced by a hash; the log has the value.
     """
     folder = f"{_escaped(name)}={_NULL_PARTITION if value is None else _escaped(value)}"
     if len(folder.encode()) <= _FOLDER_BYTES_MAX:
@@ -67,9 +67,9 @@ def folder_of(name: str, value: str | None) -> str:
 
 
 def partition_texts(column: Any) -> list[str | None]:
-    """Values of a partition column as Delta writes them in its log, years beyond 9999 as Spark.
+    """Format partition values as in Delta's log, with years beyond 9999 as in Spark.
 
-    Delta takes an empty text for null.
+    For Delta an empty string is null.
     """
     of = column.type
     if pa.types.is_date(of):
@@ -82,7 +82,7 @@ def partition_texts(column: Any) -> list[str | None]:
 
 
 def partition_array(text: str | None, of: pa.DataType, rows: int) -> pa.Array:
-    """A partition's value out of the log, once for each row."""
+    """Return a partition's value from the log, repeated for each row."""
     if text is None or (text == "" and not pa.types.is_binary(of)):
         return pa.nulls(rows, of)
     if pa.types.is_timestamp(of):
@@ -94,17 +94,16 @@ def partition_array(text: str | None, of: pa.DataType, rows: int) -> pa.Array:
 
 
 def _named(column: Any, name: str) -> list[str | None]:
-    """The texts of a partition column, if every reader understands them."""
+    """Format a partition column; reject years that deltalake cannot read."""
     texts = partition_texts(column)
     if pa.types.is_temporal(column.type):
         for text in filter(None, texts):
             year = int(text[: text.index("-", 1)])
             if not PARTITION_YEARS[0] <= year <= PARTITION_YEARS[1]:
                 raise IncompatibleSchema(
-                    f"column {name} has the value {text}, by which no table can be partitioned:"
-                    " years are at most six digits, up to 262142. Let an expectation drop or"
-                    " quarantine such rows; a time in the wrong unit (milliseconds for seconds) is"
-                    " the usual cause"
+                    f"column {name} has the value {text}, and a table can be partitioned by years"
+                    " up to 262142 only. Let an expectation drop or quarantine such rows. The usual"
+                    " cause is a time in the wrong unit, such as milliseconds for seconds"
                 )
     return texts
 
@@ -120,5 +119,5 @@ def _plain_text(value: Any) -> str | None:
 
 
 def _escaped(text: str) -> str:
-    """Only ASCII is escaped: Hive's way knows no others, and Spark takes them apart."""
+    """Escape special ASCII characters only, as Hive does; Spark misreads other escapes."""
     return "".join(c if c in _UNESCAPED or c > "\x7f" else f"%{ord(c):02X}" for c in text)

@@ -1,14 +1,14 @@
-"""What is kept of rows that a table refuses, in a table beside it."""
+"""The schema of quarantine tables, which keep rejected rows."""
 
 import pyarrow as pa
 
 PARTITION = "partition"
-"""The rule of rows whose partition no reader of Delta could read."""
+"""The rule for rows whose partition value readers of Delta reject."""
 UNREADABLE = "unreadable"
-"""The rule that payloads break which cannot be decoded, as quarantine names it."""
+"""The rule for payloads that cannot be decoded."""
 
-TOLD_BY = "_source"
-"""In the JSON of what cannot be read: which source of its flow could not."""
+SOURCE_NAME = "_source"
+"""The JSON member with the source of the flow that could not decode a payload."""
 
 QUARANTINED_AT = "quarantined_at"
 QUARANTINE_SCHEMA = pa.schema(
@@ -25,4 +25,4 @@ QUARANTINE_SCHEMA = pa.schema(
         ("row", pa.string()),
     ]
 )
-"""A refused row: why, where it came from, its bytes if the flow kept them, its columns as JSON."""
+"""A rejected row: reason, origin, its bytes if the flow kept them, and its columns as JSON."""

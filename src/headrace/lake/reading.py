@@ -1,10 +1,12 @@
-"""Rows out of data files: any version's files, read with the schema that the table has now.
+"""Reading the rows of data files with the table's current schema.
 
-A file may be older than a column or than its type; what it lacks is null, what it has is cast.
+A file may be older than a column or its type: missing columns are null, the others are cast.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from headrace.lake.commits import AddedFile
-from headrace.lake.errors import START_ANEW, LakeError, VersionGone
+from headrace.lake.commit_log import AddedFile
+from headrace.lake.data_files import FileWriter
+from headrace.lake.errors import RESTART_ADVICE, LakeError, VersionGone
 from headrace.lake.partitions import partition_array
 from headrace.lake.schemas import conform
 
 _BATCH_ROWS = 64 * 1024
+_UNQUOTED_WORD = re.compile(r"(?<![\w\"'])\w+(?![\w\"'])")
 
 
 def read_batches(
@@ -28,7 +32,7 @@ def read_batches(
     partition_by: Sequence[str],
     columns: Sequence[str] | None = None,
 ) -> Iterator[Any]:
-    """The rows of one file as record batches of the schema, or of some columns of it."""
+    """Yield the rows of one file as record batches of the schema, or of some of its columns."""
     wanted = pa.schema([schema.field(name) for name in columns]) if columns is not None else schema
     stored = [name for name in wanted.names if name not in partition_by]
     with _opened(place, file) as parquet:
@@ -37,15 +41,31 @@ def read_batches(
             yield _completed(batch, wanted, file)
 
 
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a table version with their schema; plain data that tasks unpickle."""
+
+    place: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    files: tuple[AddedFile, ...]
+
+    def batches(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        file = self.files[number]
+        return read_batches(Path(self.place), file, self.schema, self.partition_by, columns)
+
+    def writer(self) -> FileWriter:
+        return FileWriter(Path(self.place), self.schema, self.partition_by)
+
+
 def dataset(
     place: Path, files: Sequence[AddedFile], schema: pa.Schema, partition_by: Sequence[str]
 ) -> Any:
-    """All files as one dataset, from which DuckDB and Arrow take what a query needs.
+    """Return files as one Arrow dataset with the values of their partitions.
 
-    Only partitions are told to it: the log's own bounds are in milliseconds, and a reader who
-    takes them to the letter would pass over rows.
+    It gets no bounds: those in the log are rounded to milliseconds, and would hide rows.
     """
-    import pyarrow.dataset as ds  # Brings pandas, which a stream over the table need not load.
+    import pyarrow.dataset as ds  # Imports pandas, which a stream over the table does not need.
 
     file_format = ds.ParquetFileFormat()
     local = pafs.LocalFileSystem()
@@ -67,12 +87,15 @@ def select(
     limit: int | None = None,
     order: str | None = None,
 ) -> Any:
-    """Columns and rows of a dataset, as an Arrow table; `where` and `order` are SQL for DuckDB."""
+    """Return columns and rows of a dataset as an Arrow table.
+
+    `where` and `order` are DuckDB's SQL; `order` may also be a column with or without a direction.
+    """
     names = rows.schema.names if columns is None else list(columns)
     unknown = [name for name in names if name not in rows.schema.names]
     if unknown:
         raise LakeError(
-            f"there is no column {', '.join(unknown)}; there are {', '.join(rows.schema.names)}"
+            f"there is no column {', '.join(unknown)}; columns: {', '.join(rows.schema.names)}"
         )
     if where is None and order is None:
         return rows.to_table(names) if limit is None else rows.head(limit, columns=names)
@@ -80,15 +103,41 @@ def select(
     if where is not None:
         query += f" WHERE ({where}\n)"
     if order is not None:
-        query += f" ORDER BY {order}\n"
+        query += f" ORDER BY {_with_quoted_column(order, rows.schema.names)}\n"
     if limit is not None:
         query += f" LIMIT {limit}"
-    found = run_sql(query, {"rows": rows})
+    try:
+        found = run_sql(query, {"rows": rows})
+    except LakeError as error:
+        named = _unquoted_keywords(f"{where or ''} {order or ''}", rows.schema.names)
+        if not named:
+            raise
+        advice = f"quote columns with names that are SQL keywords: {', '.join(named)}"
+        raise LakeError(f"{error}\n{advice}") from error
     return conform(found, pa.schema([rows.schema.field(name) for name in names]))
 
 
+def _with_quoted_column(order: str, names: Sequence[str]) -> str:
+    """Quote a single column of an ORDER BY: names such as `offset` are keywords of SQL."""
+    name, _, direction = order.strip().partition(" ")
+    is_column = name in names and direction.strip().upper() in ("", "ASC", "DESC")
+    return f"{quoted(name)} {direction}" if is_column else order
+
+
+def _unquoted_keywords(sql: str, names: Sequence[str]) -> list[str]:
+    """Return the quoted names of columns that are keywords, and are not quoted in the SQL."""
+    words = {word.lower() for word in _UNQUOTED_WORD.findall(sql)}
+    used = [name for name in names if name.lower() in words]
+    return [quoted(name) for name in used if name.lower() in _reserved_words()]
+
+
+def _reserved_words() -> set[str]:
+    query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+    return set(run_sql(query, {})["keyword_name"].to_pylist())
+
+
 def run_sql(query: str, relations: Mapping[str, Any]) -> Any:
-    """An SQL query over Arrow data by DuckDB, which is given nothing else to read or to load."""
+    """Run a DuckDB query over Arrow data, without access to files or other data."""
     import duckdb
 
     with connected(relations) as connection:
@@ -96,18 +145,18 @@ def run_sql(query: str, relations: Mapping[str, Any]) -> Any:
             connection.execute("SET enable_external_access = false")
             return connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
-            raise LakeError(f"the query could not be answered: {error}") from error
+            raise LakeError(f"the query failed: {error}") from error
 
 
 @contextmanager
 def connected(relations: Mapping[str, Any]) -> Iterator[Any]:
-    """A DuckDB of the moment that knows Arrow data under these names."""
+    """Open an in-memory DuckDB over Arrow data under these names."""
     import duckdb
 
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        # The wheel's merges write texts as views, and Arrow fails to compare these with the bounds
-        # of a file: so DuckDB filters rows itself.
+        # deltalake's merges write strings as views, which Arrow cannot compare with the bounds of a
+        # file. So DuckDB filters rows itself.
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         for name, data in relations.items():
             connection.register(name, data)
@@ -115,12 +164,12 @@ def connected(relations: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def table_path(name: str) -> str:
-    """`zone.table` as SQL takes it, whatever is in it."""
+    """Quote `zone.table` for SQL."""
     zone, _, table = name.partition(".")
     return f"{quoted(zone)}.{quoted(table)}"
 
@@ -130,13 +179,13 @@ def _opened(place: Path, file: AddedFile) -> Any:
         return pq.ParquetFile(place / file.path)
     except FileNotFoundError as error:
         raise VersionGone(
-            f"{place / file.path}, of version {file.version}, is not there any more: vacuum takes"
-            f" away the files of old versions; {START_ANEW}"
+            f"{place / file.path}, of version {file.version}, is gone: vacuum removes the files of"
+            f" old versions; {RESTART_ADVICE}"
         ) from error
 
 
 def _completed(batch: Any, wanted: pa.Schema, file: AddedFile) -> Any:
-    """The batch with the columns that the file lacks: those of its partition, and nulls."""
+    """Add the columns that the file lacks: partition values and nulls."""
     for name, text in file.partition_values.items():
         if name in wanted.names:
             values = partition_array(text, wanted.field(name).type, batch.num_rows)

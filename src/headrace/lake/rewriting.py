@@ -1,40 +1,51 @@
-"""Files rewritten without a change to the rows: small ones joined, columns widened.
+"""Rewriting files without changing rows: small files are joined, columns are widened.
 
-Readers that follow the table pass such commits over. A rewritten file's name tells from which
-commits its rows came, so that `_commit_version` outlives it: exact where it has rows of one
-commit, else the last one's; and rows stay in the order in which they came. For a lambda pipeline
-the commit is exact as well, as long as only commits that the batch layer has covered are joined;
-`Lake.optimize` sees to it. What a repeated batch may take back is not joined either.
+Readers that follow the table skip such commits. The name of a rewritten file has the commits of its
+rows, so `_commit_version` survives: exact for rows of one commit, otherwise that of the last one.
+Rows keep their order. For a lambda pipeline the commit stays exact because `Lake.optimize` joins
+covered commits only. Batches that may be repeated and replaced are not joined either.
 
-Widening rewrites too, although Delta knows types that widen in place: that is a feature which
-many readers of Delta tables do not have.
+Widening rewrites files although Delta can widen types in place, because many readers of Delta
+tables lack that feature.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from headrace.lake.commits import AddedFile, additions, removals
+from headrace.lake.commit_log import AddedFile, additions
 from headrace.lake.data_files import FILE_BYTES_MAX, DataFile, FileWriter, label_of
 from headrace.lake.errors import VersionGone
-from headrace.lake.head import Head, canonical
 from headrace.lake.metadata import changed_metadata, is_append_only
 from headrace.lake.reading import read_batches
 from headrace.lake.schemas import evolution
-from headrace.lake.tables import Optimized, Table
+from headrace.lake.snapshot import Snapshot, canonical
+from headrace.lake.tables import Table
 
 SMALL = FILE_BYTES_MAX * 3 // 4
-"""Larger files are left as they are."""
+"""Files from this size on are not joined."""
 _COMMIT_BYTES = 1 << 30
-"""So much is rewritten before it is committed, so that what was done is not lost."""
+"""The size of rewritten files per commit, so that an interrupted run keeps most of its work."""
 _COMMIT_FILES = 1_000
 
 
+class Optimized(NamedTuple):
+    """The result of `optimize`."""
+
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+    def plus(self, other: "Optimized") -> "Optimized":
+        return Optimized(*map(add, self, other))
+
+
 def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
-    """Join small files of each partition, of those whose rows came up to a version."""
+    """Join the small files of each partition, up to the rows of a version."""
     newest = table.version
     files = [
         file
@@ -42,45 +53,44 @@ def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
         if up_to_version is None or file.version <= up_to_version
     ]
     done = Optimized()
-    for portion in _portions(_settled(table, joinable(files))):
-        done = _add(done, _join(table, portion))
+    for portion in _portions(_without_amendable(table, joinable(files))):
+        done = done.plus(_join(table, portion))
     return done
 
 
-def _settled(table: Table, groups: Sequence[list[AddedFile]]) -> list[list[AddedFile]]:
-    """Groups without what `Table.amend` may yet take back: the newest batch of each writer.
+def _without_amendable(table: Table, groups: Sequence[list[AddedFile]]) -> list[list[AddedFile]]:
+    """Leave out files that `Table.amend` may still replace: the newest batch of each writer.
 
-    Among the rows of others, those of a batch that comes again would not be found any more. What
-    is on both sides of it is not joined either, for the order. In a table that only grows nothing
-    is taken back.
+    Files on both sides of such a batch stay apart too, to keep the order of rows. Append-only
+    tables are never amended.
     """
     if is_append_only(table.properties):
         return list(groups)
     versions = {file.version for group in groups for file in group}
     amendable = {version for version in versions if _is_amendable(table, version)}
     parts = (
-        (is_left_alone, list(files))
+        (is_amendable, list(files))
         for group in groups
-        for is_left_alone, files in groupby(group, lambda file: file.version in amendable)
+        for is_amendable, files in groupby(group, lambda file: file.version in amendable)
     )
-    return [files for is_left_alone, files in parts if not is_left_alone and len(files) > 1]
+    return [files for is_amendable, files in parts if not is_amendable and len(files) > 1]
 
 
 def _is_amendable(table: Table, version: int) -> bool:
     try:
         tokens = table.history.commit(version).tokens
     except VersionGone:
-        return False  # Its batch came longer ago than the log reaches.
+        return False  # The batch is older than the log.
     return any(table.last_batch(token.writer) == token.batch for token in tokens)
 
 
 def joinable(
     files: Sequence[AddedFile], file_bytes_max: int = FILE_BYTES_MAX, small: int = SMALL
 ) -> list[list[AddedFile]]:
-    """Groups of small files of one partition, neighbours in time, that make one file each.
+    """Group small files of one partition that are neighbours in time and fit into one file.
 
-    A group does not reach across a large file, so that rows stay in the order in which they came;
-    that of files of one commit is the order in which they are given.
+    A group does not reach across a large file, so that rows keep their order. Files of one commit
+    keep the order in which they are given.
     """
     partitions: dict[tuple[tuple[str, str | None], ...], list[AddedFile]] = {}
     for file in sorted(files, key=lambda one: one.version):
@@ -101,22 +111,28 @@ def joinable(
 
 
 def evolve(table: Table, schema: pa.Schema) -> int:
-    """Change the schema by its rules; files with narrower columns are rewritten on the way."""
+    """Evolve a table to hold rows of this schema: columns are added and widened.
+
+    Widened columns rewrite the files.
+    """
     rewritten: dict[str, list[DataFile]] = {}
 
-    def plan(head: Head) -> Iterable[Mapping[str, Any]]:
-        change = evolution(head.schema, schema)
+    def plan(snapshot: Snapshot) -> Iterable[Mapping[str, Any]]:
+        change = evolution(snapshot.schema, schema)
         if not change.is_change:
             return []
         becomes = canonical(change.schema)
-        actions = list(changed_metadata(head.delta(), becomes, {}))
+        actions = list(changed_metadata(snapshot.delta(), becomes, {}))
         if change.widened:
-            old = table.snapshot(head.version)
+            old = table.snapshot_files(snapshot.version)
             for file in old:
                 if file.path not in rewritten:
                     rewritten[file.path] = _rewritten(table, [file], becomes)
             new = [one for file in old for one in rewritten[file.path]]
-            actions += [*additions(new, data_change=False), *removals(old, data_change=False)]
+            actions += [
+                *additions(new, data_change=False),
+                *table.removals(old, data_change=False),
+            ]
         return actions
 
     return table.change("evolve", plan)
@@ -126,17 +142,17 @@ def _join(table: Table, groups: Sequence[Sequence[AddedFile]]) -> Optimized:
     joined = [_rewritten(table, group, table.schema) for group in groups]
     done = Optimized()
 
-    def plan(head: Head) -> Iterable[Mapping[str, Any]]:
-        """Only groups whose files are all still there; others have changed what they held."""
+    def plan(snapshot: Snapshot) -> Iterable[Mapping[str, Any]]:
+        """Replace the groups whose files all still exist; the rows of others have changed."""
         nonlocal done
         done = Optimized()
-        standing = {file.path for file in table.files(head.version)}
+        existing = {file.path for file in table.files(snapshot.version)}
         actions: list[Mapping[str, Any]] = []
         for group, files in zip(groups, joined, strict=True):
-            if all(file.path in standing for file in group):
+            if all(file.path in existing for file in group):
                 actions += additions(files, data_change=False)
-                actions += removals(group, data_change=False)
-                done = _add(done, _summary(group, files))
+                actions += table.removals(group, data_change=False)
+                done = done.plus(_summary(group, files))
         return actions
 
     table.change("optimize", plan)
@@ -174,14 +190,4 @@ def _summary(group: Sequence[AddedFile], files: Sequence[DataFile]) -> Optimized
         files_after=len(files),
         bytes_before=sum(file.size_bytes for file in group),
         bytes_after=sum(file.size_bytes for file in files),
-    )
-
-
-def _add(one: Optimized, other: Optimized) -> Optimized:
-    return replace(
-        one,
-        files_before=one.files_before + other.files_before,
-        files_after=one.files_after + other.files_after,
-        bytes_before=one.bytes_before + other.bytes_before,
-        bytes_after=one.bytes_after + other.bytes_after,
     )

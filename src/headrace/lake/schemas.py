@@ -1,7 +1,7 @@
-"""Schemas of tables: Delta's types in Arrow's words, and which changes a table may go through.
+"""Schemas of tables: Delta's types as Arrow types, and the rules of their evolution.
 
-Delta has no unsigned, no nanoseconds and no large types. `normalised` chooses for each Arrow type
-the Delta type that holds all its values, so that nothing is cut off silently.
+Delta has no unsigned, nanosecond or large types. `normalised` maps each Arrow type to the Delta
+type that holds all its values, so that nothing is truncated silently.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,12 +42,12 @@ _WIDER = {
     (pa.int16(), pa.float64()),
     (pa.int32(), pa.float64()),
 }
-"""What Delta's type widening allows, apart from decimals; a long does not fit into a double."""
+"""Delta's type widening apart from decimals; a long does not fit into a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How a table's schema changes: what it becomes, which columns are new, which are widened."""
+    """A change of a table's schema: the result, the new columns and the widened ones."""
 
     schema: pa.Schema
     added: tuple[str, ...] = ()
@@ -59,17 +59,16 @@ class Evolution:
 
 
 def normalised(schema: pa.Schema) -> pa.Schema:
-    """The schema in types that Delta has, without metadata."""
+    """Return the schema in Delta's types, without metadata."""
     for name in doubled(schema.names):
         raise IncompatibleSchema(
-            f"column {name} is there twice; Delta takes names in small and capital letters"
-            " for the same, so rename one"
+            f"column {name} appears twice; names in Delta are case-insensitive, so rename one"
         )
     return pa.schema([_normalised_field(field, field.name) for field in schema])
 
 
 def doubled(names: Iterable[str]) -> list[str]:
-    """Names that several columns have, each once, as it is written first."""
+    """Return the names that occur more than once, without regard to case, as written first."""
     first: dict[str, str] = {}
     twice: dict[str, None] = {}
     for name in names:
@@ -80,10 +79,10 @@ def doubled(names: Iterable[str]) -> list[str]:
 
 
 def evolution(old: pa.Schema, new: pa.Schema) -> Evolution:
-    """What the old schema becomes when rows of the new one arrive.
+    """Evolve the old schema to hold rows of the new one.
 
-    Columns that the new schema lacks stay, with nulls in new rows. Columns that it adds come last
-    and are nullable, for the old rows have nothing to put there.
+    Columns that the new schema lacks stay, with nulls in new rows. Added columns come last and are
+    nullable, because old rows have no values for them.
     """
     added: list[str] = []
     widened: list[str] = []
@@ -92,19 +91,19 @@ def evolution(old: pa.Schema, new: pa.Schema) -> Evolution:
 
 
 def holding_both(one: pa.Schema, other: pa.Schema) -> pa.Schema:
-    """The columns of both, in types that hold all values of either: one of the two is wider.
+    """Return the columns of both schemas, each in the wider of its two types.
 
-    What one of them lacks may be null, and so may what either says may be. Names that differ in
-    small and capital letters only are refused.
+    A column is nullable if either schema lacks it or allows nulls. Names that differ only in case
+    are rejected.
     """
     return normalised(pa.schema(_holding_both(list(one), list(other), "")))
 
 
 def conform(rows: Any, schema: pa.Schema) -> Any:
-    """A record batch or table with exactly these columns: cast, in order, nulls where missing.
+    """Convert a record batch or table to exactly these columns; missing ones are null.
 
-    Nulls in what is required are refused also where the rows come with the schema itself: whoever
-    put it on them need not have looked.
+    Nulls in required columns are rejected even if the rows have the schema already, because Arrow
+    does not check them.
     """
     unknown = [name for name in rows.schema.names if name not in schema.names]
     if unknown:
@@ -121,7 +120,7 @@ def conform(rows: Any, schema: pa.Schema) -> Any:
 
 
 def type_text(of: pa.DataType) -> str:
-    """A type as Delta and Spark write it in DDL."""
+    """Format a type as Delta and Spark do in DDL."""
     names = {
         pa.int8(): "byte",
         pa.int16(): "short",
@@ -148,7 +147,7 @@ def type_text(of: pa.DataType) -> str:
 
 
 def leaves(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """Every column that is no struct, structs opened, with its path."""
+    """Yield the path and type of every column, with structs expanded."""
     for field in schema:
         yield from _leaves(field, ())
 
@@ -194,25 +193,25 @@ def _normalised_type(of: pa.DataType, path: str) -> pa.DataType:
         element = _normalised_field(of.value_field, f"{path}.element")
         return pa.list_(element.with_name("element"))
     raise IncompatibleSchema(
-        f"column {path} has the type {of}, which Delta does not have; cast it to one that it has,"
-        " such as string, long, double or timestamp"
+        f"column {path} has the type {of}, which Delta does not support; cast it, for example to"
+        " string, long, double or timestamp"
     )
 
 
 def _merged(
     old: list[pa.Field], new: list[pa.Field], above: str, added: list[str], widened: list[str]
 ) -> list[pa.Field]:
-    arriving = {field.name: field for field in new}
-    standing = {field.name.lower(): field.name for field in old}
+    added_fields = {field.name: field for field in new}
+    known = {field.name.lower(): field.name for field in old}
     fields = []
     for field in old:
         path = f"{above}{field.name}"
-        other = arriving.get(field.name)
+        other = added_fields.get(field.name)
         if other is None:
             if not field.nullable:
                 raise IncompatibleSchema(
                     f"column {path} is required and the new schema lacks it;"
-                    f" keep it, or build the table anew without it"
+                    f" keep it, or rebuild the table without it"
                 )
             fields.append(field)
         else:
@@ -221,10 +220,10 @@ def _merged(
         path = f"{above}{field.name}"
         if field.name in {one.name for one in old}:
             continue
-        if field.name.lower() in standing:
+        if field.name.lower() in known:
             raise IncompatibleSchema(
-                f"column {path} differs from {above}{standing[field.name.lower()]} in small and"
-                " capital letters only; Delta takes them for the same, so use the old name"
+                f"column {path} differs from {above}{known[field.name.lower()]} only in case;"
+                " names in Delta are case-insensitive, so use the old name"
             )
         added.append(path)
         fields.append(field.with_nullable(True))
@@ -234,14 +233,11 @@ def _merged(
 def _merged_field(
     old: pa.Field, new: pa.Field, path: str, added: list[str], widened: list[str]
 ) -> pa.Field:
-    """A required column stays so: what arrives may be called nullable and have no nulls.
-
-    Nulls in it are refused when the rows are written.
-    """
+    """Merge a field; a required column stays so, and nulls are rejected when rows are written."""
     if old.nullable and not new.nullable:
         raise IncompatibleSchema(
-            f"column {path} may be null and cannot become required: rows that are there may have"
-            " nulls. Keep it nullable and expect it to be not null, or build the table anew"
+            f"column {path} may be null and cannot become required, as existing rows may have"
+            " nulls. Keep it nullable and expect it to be not null, or rebuild the table"
         )
     return pa.field(old.name, _merged_type(old.type, new.type, path, added, widened), old.nullable)
 
@@ -262,12 +258,12 @@ def _merged_type(
     if pa.types.is_map(old) and pa.types.is_map(new) and old.key_type == new.key_type:
         item = _merged_field(old.item_field, new.item_field, f"{path}.value", added, widened)
         if not item.equals(old.item_field) and f"{path}.value" not in widened:
-            widened.append(f"{path}.value")  # The wheel does not complete structs in old maps.
+            widened.append(f"{path}.value")  # deltalake does not complete structs in old maps.
         return pa.map_(old.key_type, item)
     raise IncompatibleSchema(
         f"column {path} is {type_text(old)} and cannot become {type_text(new)}, which does not"
         f" hold all its values. Cast it to {type_text(old)}, give it another name, or"
-        " build the table anew"
+        " rebuild the table"
     )
 
 
@@ -307,7 +303,7 @@ def _type_for_both(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataTy
 
 
 def _is_wider(narrow: pa.DataType, wide: pa.DataType) -> bool:
-    """Whether every value of the first type is a value of the second."""
+    """Return whether every value of the first type is a value of the second."""
     if pa.types.is_decimal(wide):
         digits = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
         if narrow in digits:
@@ -338,12 +334,12 @@ def _column(rows: Any, field: pa.Field) -> Any:
 
 
 def _refuse_nulls(values: Any, field: pa.Field, path: str) -> None:
-    """Refuse nulls in what is required, inside structs, lists and maps as well."""
+    """Reject nulls in required fields, also inside structs, lists and maps."""
     if values.null_count and not field.nullable:
         raise IncompatibleSchema(
-            f"column {path} is required and {values.null_count} of {len(values)} rows have nothing"
-            " there. Let an expectation drop or quarantine them, have the query put something in"
-            " their place, or build the table anew with a column that may be null"
+            f"column {path} is required and null in {values.null_count} of {len(values)} rows. Let"
+            " an expectation drop or quarantine them, set a default in the query, or rebuild the"
+            " table with a nullable column"
         )
     if _has_required(field.type):
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -353,7 +349,7 @@ def _refuse_nulls(values: Any, field: pa.Field, path: str) -> None:
 
 
 def _has_required(of: pa.DataType) -> bool:
-    """Whether something inside the type may not be null; a map's key never is."""
+    """Return whether a field inside the type is required, apart from keys of maps."""
     children: list[pa.Field] = []
     if pa.types.is_struct(of):
         children = list(of)
@@ -365,7 +361,7 @@ def _has_required(of: pa.DataType) -> bool:
 
 
 def _inside(values: Any, of: pa.DataType) -> list[tuple[Any, pa.Field]]:
-    """What the values of a type with parts are made of; none of them is null."""
+    """Return the children of non-null structs, lists or maps, with their fields."""
     if pa.types.is_struct(of):
         return list(zip(values.flatten(), of, strict=True))
     if pa.types.is_map(of):

@@ -1,8 +1,8 @@
-"""What Delta's log says of a file's columns, so that readers can pass over files they do not need.
+"""Statistics of a file's columns for Delta's log, by which readers skip files.
 
-A wrong bound hides rows, a missing one costs a read. So a bound is left out wherever it might be
-wrong: texts are cut so that the bound stays one, times are rounded outwards to Delta's
-milliseconds, and columns with NaN have none, for readers disagree on where NaN stands.
+A wrong bound hides rows; a missing one only costs a read. So strings are cut to a valid bound,
+times are rounded outwards to Delta's milliseconds, and columns with NaN have no bounds, because
+readers disagree on its order.
 """
 
 import datetime as dt
@@ -22,12 +22,12 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 class Statistics:
-    """Gathers what the Parquet footer does not tell, and puts all into Delta's JSON."""
+    """Combines a file's Parquet footer with the columns that have NaN into Delta's JSON."""
 
     def __init__(self, schema: pa.Schema) -> None:
         wanted = list(leaves(schema))[:_COLUMNS_MAX]
         if any("." in name for path, _ in wanted for name in path):
-            # Parquet joins the names of structs by dots, so one could be taken for another.
+            # Parquet joins the names of structs by dots, so such names are ambiguous.
             wanted = []
         self._types = {".".join(path): of for path, of in wanted}
         self._paths = {".".join(path): path for path, _ in wanted}
@@ -35,7 +35,7 @@ class Statistics:
         self._has_nan: set[str] = {
             ".".join(path) for path, of in wanted if len(path) > 1 and pa.types.is_floating(of)
         }
-        """Columns without bounds; floats inside structs are not looked into."""
+        """Columns without bounds; floats inside structs are not examined."""
 
     def observe(self, rows: Any) -> None:
         for name in self._floats:
@@ -43,7 +43,7 @@ class Statistics:
                 self._has_nan.add(name)
 
     def of(self, footer: Any) -> str:
-        """Delta's statistics of the file with this Parquet footer."""
+        """Return Delta's statistics of the file with this Parquet footer."""
         least: dict[str, Any] = {}
         most: dict[str, Any] = {}
         nulls: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class Statistics:
 
 
 def _columns(footer: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Each leaf column with its chunks of all row groups."""
+    """Yield each leaf column with its chunks in all row groups."""
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     for index in range(footer.num_columns if groups else 0):
         chunks = [group.column(index) for group in groups]
@@ -91,7 +91,7 @@ def _bounds(found: list[Any], of: pa.DataType) -> tuple[Any, Any]:
     try:
         least, most = min(one.min for one in found), max(one.max for one in found)
     except (OverflowError, ValueError):
-        # A time that Python's calendar does not reach.
+        # A time beyond Python's calendar.
         return None, None
     return _lower_bound(least, of), _upper_bound(most, of)
 
@@ -113,7 +113,7 @@ def _upper_bound(value: Any, of: pa.DataType) -> Any:
 
 
 def _plain(value: Any, of: pa.DataType) -> Any:
-    """Numbers and dates; other types have no bounds that all readers understand alike."""
+    """Return bounds of numbers and dates; readers disagree on those of other types."""
     if pa.types.is_integer(of) or (pa.types.is_floating(of) and abs(value) != float("inf")):
         return value
     if pa.types.is_date(of):

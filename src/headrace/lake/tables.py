@@ -1,7 +1,7 @@
-"""One Delta table: rows in by commits that carry a token and a lineage, rows out of any version."""
+"""One Delta table: commits with a token and a lineage, and reads of any version."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
-from headrace.lake import reading
-from headrace.lake.commits import (
+from headrace.lake import errors, reading
+from headrace.lake.commit_log import (
     AddedFile,
     Token,
     additions,
@@ -19,98 +19,90 @@ from headrace.lake.commits import (
     transaction,
     versions_of,
 )
-from headrace.lake.data_files import DataFile, FileWriter
-from headrace.lake.errors import (
-    CommitConflict,
-    FilesChanged,
-    LakeError,
-    TableRewritten,
-    VersionGone,
-    WriteFailed,
-    wheel_error,
-)
-from headrace.lake.followed import note_followed
-from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
-from headrace.lake.history import History
+from headrace.lake.committer import Actions, Committer, History
+from headrace.lake.data_files import DataFile, FileWriter, remove_files
 from headrace.lake.key_bounds import FileBounds
-from headrace.lake.landing import Actions, Landing
 from headrace.lake.lineage import Lineage
 from headrace.lake.metadata import changed_metadata
-from headrace.lake.upserts import Upsert
+from headrace.lake.reader_positions import record_reader_position
+from headrace.lake.reading import Files
+from headrace.lake.schemas import conform
+from headrace.lake.snapshot import Snapshot, arrow_schema, at_version, bounds_of, files_of
+from headrace.lake.upsert_decisions import Upsert
+from headrace.runtime.clock import Clock, SystemClock
 
-
-@dataclass(frozen=True, slots=True)
-class Optimized:
-    """What `optimize` has done."""
-
-    files_before: int = 0
-    files_after: int = 0
-    bytes_before: int = 0
-    bytes_after: int = 0
+_MERGES_MAX = 20
+"""Attempts of a merge while other writers change the table."""
 
 
 class Table:
     """A table of the lake, open for reading and writing; threads may share it.
 
-    A pipeline is the only writer of its tables, but people optimize and restore beside it: every
-    change is planned on the newest version and lands only directly after it.
+    A pipeline is the only writer of its tables, but users optimize and restore them meanwhile. So
+    every change is planned on the newest version and committed directly after it.
     """
 
-    def __init__(self, name: str, place: Path | str, generation: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        place: Path | str,
+        generation: int = 1,
+        *,
+        clock: Clock = SystemClock(),  # noqa: B008, it has no state.
+    ) -> None:
         self.name = name
+        self._clock = clock
         self.place = Path(place)
         self.generation = generation
-        self._landing = Landing(name, self.place)
-        self.history = History(self._landing)
+        self._committer = Committer(name, self.place, clock)
+        self.history = History(self._committer)
 
     @property
     def version(self) -> int:
-        """The newest version."""
-        return self._landing.newest().version
+        return self._committer.snapshot().version
 
     @property
     def schema(self) -> pa.Schema:
-        return self._landing.newest().schema
+        return self._committer.snapshot().schema
 
     @property
     def table_id(self) -> str:
-        """Differs from that of any other table, also from one that was at this place before."""
-        return self._landing.newest().table_id
+        """The id of the table, unlike that of any other table or an earlier one at this place."""
+        return self._committer.snapshot().table_id
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        return self._landing.newest().partition_by
+        return self._committer.snapshot().partition_by
 
     @property
     def properties(self) -> dict[str, str]:
-        """What the table says of how it is kept, under Delta's names."""
-        return dict(self._landing.newest().properties)
+        """The table properties, under Delta's names."""
+        return dict(self._committer.snapshot().properties)
 
     def has(self, token: Token) -> bool:
-        """Whether this batch, or a later one of its writer, is in the table already."""
-        with self._landing.lock:
-            return self._landing.newest().has(token)
+        """Return whether this batch, or a later one of its writer, is in the table."""
+        with self._committer.lock:
+            return self._committer.snapshot().has(token)
 
     def last_batch(self, writer: str) -> int | None:
-        """The newest batch of a writer that is in the table; None if there is none."""
-        with self._landing.lock:
-            return self._landing.newest().last_batch(writer)
+        """Return the newest batch of a writer in the table, if there is one."""
+        with self._committer.lock:
+            return self._committer.snapshot().last_batch(writer)
 
     def writer(self) -> FileWriter:
-        """Writes files that `append` and `replace` take."""
-        head = self._landing.newest()
-        return FileWriter(self.place, head.schema, head.partition_by)
+        """Open a writer of files for `append` and `replace`."""
+        snapshot = self._committer.snapshot()
+        return FileWriter(self.place, snapshot.schema, snapshot.partition_by)
 
     def append(
         self, files: Sequence[DataFile], token: Token | None = None, lineage: Lineage | None = None
     ) -> int:
-        """Add rows; a batch that is there already is not added again.
+        """Add rows, unless the table has the batch already.
 
-        Without files the token and the lineage are committed all the same: that a batch had
-        nothing for this table is worth knowing too.
+        Without files, the token and the lineage are still committed.
         """
 
-        def plan(_: Head) -> Actions:
+        def plan(_: Snapshot) -> Actions:
             return self._additions(files)
 
         return self.change("append", plan, token, lineage)
@@ -118,36 +110,43 @@ class Table:
     def replace(
         self, files: Sequence[DataFile], token: Token | None = None, lineage: Lineage | None = None
     ) -> int:
-        """Let the table hold these rows and no others, at one stroke."""
+        """Replace all rows atomically."""
 
-        def plan(head: Head) -> Actions:
-            return [*self._additions(files), *removals(files_of(head.delta()))]
+        def plan(snapshot: Snapshot) -> Actions:
+            return [
+                *self._additions(files),
+                *self.removals(files_of(snapshot.delta())),
+            ]
 
         return self.change("replace", plan, token, lineage)
 
     def amend(self, files: Sequence[DataFile], token: Token, lineage: Lineage | None = None) -> int:
-        """Let a batch bring these files, and no longer those that it brought before a crash.
+        """Append the files of a batch, in place of those that it added before a crash.
 
-        For what is committed ahead of the rest of its batch: the batch may come out otherwise when
-        it is repeated. Most of the time nothing was there, and this is an append.
+        For rows that are committed before the rest of their batch: a repetition of the batch may
+        have other rows.
         """
         earlier = self.added_by(token)
 
-        def plan(_: Head) -> Actions:
-            return [*transaction(token), *self._additions(files), *removals(earlier)]
+        def plan(_: Snapshot) -> Actions:
+            return [
+                *transaction(token),
+                *self._additions(files),
+                *self.removals(earlier),
+            ]
 
         if earlier or self.has(token):
             return self.change("amend", plan, None, lineage)
         return self.append(files, token, lineage)
 
     def added_by(self, token: Token) -> list[AddedFile]:
-        """The files of a batch that are in the table still; the batch is its writer's newest.
+        """Return the files of its writer's newest batch that are still in the table.
 
-        `optimize` leaves the files of such a batch alone, so that they are found here.
+        `optimize` does not join these files, so they are found here.
         """
         if not self.has(token):
             return []
-        for version in reversed(self._landing.log.versions()):
+        for version in reversed(self._committer.log.versions()):
             commit = self.history.commit(version)
             if token in commit.tokens:
                 paths = {file.path for file in self.files()}
@@ -165,17 +164,36 @@ class Table:
         delete: str | None = None,
         sequence: str | None = None,
     ) -> int:
-        """Put rows in the place of those with the same key, and add the others.
+        """Replace the rows with the same key, and insert the others.
 
-        With `merge` the columns of a matched row become the sum, the least or the most of both.
-        Rows whose `delete` column is true take the matched row away, and are not added. A row
-        whose `sequence` is below that of the one with its key changes nothing.
+        With `merge`, columns of a matched row become the sum, minimum or maximum of both. Rows
+        whose `delete` column is true delete the matched row. Rows whose `sequence` is below that
+        of the matched row are ignored.
         """
-        from headrace.lake.upserting import upsert
-
         how = Upsert(tuple(keys), merge, delete, sequence)
         how.check(self.schema)
-        return upsert(self, rows, how, token, lineage)
+        return self.merge_rows(rows, how, token, lineage)
+
+    def merge_rows(
+        self, rows: pa.Table, how: Upsert, token: Token | None, lineage: Lineage | None
+    ) -> int:
+        """Merge rows into the table in one commit."""
+        from headrace.lake.upsert_files import merged_files
+
+        for _ in range(_MERGES_MAX):
+            if token is not None and self.has(token):
+                return self.version
+            version = self.version
+            files = self.table_files(version)
+            incoming = conform(rows, how.incoming_schema(files.schema))
+            if not incoming.num_rows:
+                return self.append([], token, lineage)
+            removed, added = merged_files(files, incoming, how)
+            try:
+                return self.exchange(version, removed, added, token, lineage)
+            except errors.FilesChanged:
+                remove_files(self.place, added)
+        raise self.conflict("upsert", _MERGES_MAX)
 
     def exchange(
         self,
@@ -185,67 +203,70 @@ class Table:
         token: Token | None = None,
         lineage: Lineage | None = None,
     ) -> int:
-        """Put files in the place of others, as was planned on some version.
+        """Replace files by others, as planned on some version.
 
-        Refused if rows have come or gone since: they may have the very keys that were merged.
-        Files that others have joined meanwhile hold the rows that they held, so they are in the
-        way only if they are to go here too.
+        Rejected if rows were changed since, as they may have the merged keys. Files that were
+        joined since keep their rows, so they only conflict if they are among the removed ones.
         """
         gone = {file.path for file in removed}
 
-        def plan(head: Head) -> Actions:
-            for version in range(planned_on + 1, head.version + 1):
-                commit = head.log.read(version)
+        def plan(snapshot: Snapshot) -> Actions:
+            for version in range(planned_on + 1, snapshot.version + 1):
+                commit = snapshot.log.read(version)
                 if commit.changes_rows or gone & commit.removed_paths():
-                    raise FilesChanged(
+                    raise errors.FilesChanged(
                         f"version {version} of {self.name} ({commit.operation}) changed files while"
                         " a merge was made; merge again"
                     )
-            return [*self._additions(added), *removals(removed)]
+            return [*self._additions(added), *self.removals(removed)]
 
         return self.change("upsert", plan, token, lineage)
 
     def delete(self, predicate: str, token: Token | None = None) -> int:
-        """Take away the rows that make an SQL condition true."""
+        """Delete the rows that match an SQL condition."""
 
         def run(table: DeltaTable, properties: CommitProperties) -> None:
             table.delete(predicate, commit_properties=properties)
 
-        return self._landing.by_wheel("delete", run, token, None)
+        return self._committer.by_deltalake("delete", run, token, None)
 
     def files(self, version: int | None = None) -> list[AddedFile]:
-        """The files that make up a version; their own `version` is not looked up and is -1."""
+        """Return the files of a version; their own `version` is not looked up and is -1."""
         return files_of(self._delta(version))
 
+    def table_files(self, version: int) -> Files:
+        """Return the files of a version with their schema, as tasks read them."""
+        files, by = tuple(self.files(version)), tuple(self.partition_by)
+        return Files(str(self.place), self.schema_at(version), by, files)
+
     def file_bounds(self, version: int, columns: Sequence[str]) -> FileBounds:
-        """Of each file of a version, in the order of `files`, what the log tells of columns."""
+        """Return the bounds of columns for each file of a version, in the order of `files`."""
         return bounds_of(self._delta(version), columns)
 
     def schema_at(self, version: int) -> pa.Schema:
-        """The schema that a version had."""
         return arrow_schema(self._delta(version).schema())
 
-    def snapshot(self, version: int, *, with_versions: bool = True) -> list[AddedFile]:
-        """The files of a version, in a fixed order, each with the commit its rows came with.
+    def snapshot_files(self, version: int, *, with_versions: bool = True) -> list[AddedFile]:
+        """Return the files of a version in a fixed order, each with the commit of its rows.
 
-        Of a file that was made of several, it is the last one's; of a file that is older than the
-        log, the last version that the log has forgotten.
+        For a joined file this is the last commit; for a file that is older than the log, the last
+        version that was cleaned up.
         """
         files = sorted(self.files(version), key=lambda file: file.path)
         if not with_versions:
             return files
-        came_with = versions_of(self._landing.log, {file.path for file in files}, version)
+        came_with = versions_of(self._committer.log, {file.path for file in files}, version)
         return [replace(file, version=came_with[file.path]) for file in files]
 
     def files_as_arrived(self, version: int) -> list[AddedFile]:
-        """The files of a version in the order in which their rows came.
+        """Return the files of a version in the order of their rows' commits.
 
-        So a reader who takes the first of several rows takes the same one as a stream that has
-        followed the table. Only of what was joined in several partitions, or rewritten within one
-        commit, the log does not tell which came first.
+        So a reader that takes the first of several rows takes the same one as a stream that has
+        followed the table. The order is unknown only among files that were joined in several
+        partitions or rewritten within one commit.
         """
         files = self.files(version)
-        came = arrivals_of(self._landing.log, {file.path for file in files}, version)
+        came = arrivals_of(self._committer.log, {file.path for file in files}, version)
         ordered = sorted(files, key=lambda file: (came[file.path], file.path))
         return [replace(file, version=came[file.path][0]) for file in ordered]
 
@@ -257,11 +278,11 @@ class Table:
         limit: int | None = None,
         order: str | None = None,
     ) -> pa.Table:
-        """Rows of a version, the newest unless another is given; `where` and `order` are SQL."""
+        """Return rows of a version, by default of the newest; `where` and `order` are SQL."""
         return reading.select(self.dataset(version), columns, where, limit, order)
 
     def dataset(self, version: int | None = None) -> Any:
-        """A version as a dataset of Arrow, which DuckDB, Polars and others query too."""
+        """Return a version as an Arrow dataset, which DuckDB and Polars can query too."""
         delta = self._delta(version)
         files = files_of(delta)
         if version is not None:
@@ -270,132 +291,127 @@ class Table:
         return reading.dataset(self.place, files, arrow_schema(delta.schema()), by)
 
     def added(self, after_version: int, to_version: int) -> list[AddedFile]:
-        """The files with rows that came after a version, up to another and with it.
+        """Return the files with rows added after a version, up to and including another.
 
-        Rewritten files without new rows, as `optimize` makes them, are passed over.
+        Files that were only rewritten, as by `optimize`, are left out.
         """
         found: list[AddedFile] = []
         for version in range(after_version + 1, to_version + 1):
-            commit = self._landing.log.read(version)
+            commit = self._committer.log.read(version)
             if commit.removes_rows:
-                raise TableRewritten(
+                raise errors.TableRewritten(
                     f"version {version} of {self.name} ({commit.operation}) changed or removed"
-                    " rows that were there before, so a stream cannot go on behind it; read the"
-                    " table whole, or start the stream anew with a new checkpoint"
+                    " existing rows, so a stream cannot continue after it; read the table as a"
+                    " batch, or restart the stream with a new checkpoint"
                 )
             found += commit.added_files()
         return found
 
-    def evolve(self, schema: pa.Schema) -> int:
-        """Let the table take rows of this schema: new columns come last, types become wider."""
-        from headrace.lake.rewriting import evolve
-
-        return evolve(self, schema)
-
     def set_properties(
         self, properties: Mapping[str, str], dropped: Collection[str] = frozenset()
     ) -> int:
-        """Let the table have these properties, besides those that it has, and not the dropped."""
+        """Set some properties and remove others."""
 
-        def plan(head: Head) -> Actions:
-            has_all = properties.items() <= head.properties.items()
-            if has_all and head.properties.keys().isdisjoint(dropped):
+        def plan(snapshot: Snapshot) -> Actions:
+            has_all = properties.items() <= snapshot.properties.items()
+            if has_all and snapshot.properties.keys().isdisjoint(dropped):
                 return []
-            return changed_metadata(head.delta(), head.schema, properties, dropped)
+            return changed_metadata(snapshot.delta(), snapshot.schema, properties, dropped)
 
         return self.change("set properties", plan)
 
-    def optimize(self, up_to_version: int | None = None) -> Optimized:
-        """Make few large files of many small ones, of those that came up to a version."""
-        from headrace.lake.rewriting import optimize
-
-        return optimize(self, up_to_version)
-
     def vacuum(self, retain_hours: int | None = None, *, dry_run: bool = False) -> list[str]:
-        """Take away files that no version younger than that has, those of failed writes too.
+        """Remove files that no recent version has, those of failed writes included.
 
-        None retains what the table says, a day unless it was made otherwise. Nothing younger may
-        be taken away: a task may just have written it, and its commit is yet to come.
+        The default retention is a property of the table, usually a day. It must not be below an
+        hour, because tasks may have written files whose commit is yet to come.
         """
         if retain_hours is not None and retain_hours < 1:
-            raise LakeError("files that are younger than an hour may be part of a commit to come")
-        with self._landing.lock:
-            delta = self._landing.newest().delta()
+            raise errors.LakeError(
+                "vacuum has to retain an hour at least: younger files may belong to the next commit"
+            )
+        with self._committer.lock:
+            delta = self._committer.snapshot().delta()
             try:
                 return delta.vacuum(
                     retain_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
                 )
             except (DeltaError, OSError) as error:
-                raise wheel_error(f"vacuum of {self.name}", error) from error
+                raise errors.deltalake_error(f"vacuum of {self.name}", error) from error
 
-    def note_followed(self, version: int | None) -> None:
-        """Let it be known how far all have read who follow the table, as `lake.followed` has it."""
-        note_followed(self.place, version)
+    def record_reader_position(self, version: int | None) -> None:
+        """Record the position of following readers, as `reader_positions` describes."""
+        record_reader_position(self.place, version)
 
     def is_old_log_needed(self) -> bool:
-        """Whether one of them is so far behind that the log is kept for it alone."""
-        return self._landing.is_old_log_needed()
+        """Return whether the log is kept beyond its retention for such a reader."""
+        return self._committer.is_old_log_needed()
 
     def restore(self, version: int) -> int:
-        """Let the table have the rows of an old version again, as a new version.
+        """Restore the rows and the lineage of an old version as a new version.
 
-        The lineage comes back with the rows. The tokens do not: what a pipeline has written it
-        does not write again, so rows that were put right by hand stay so.
+        The tokens stay: the pipeline does not repeat batches that it has written, so manual
+        corrections persist.
         """
         if not 0 <= version <= self.version:
-            raise VersionGone(f"{self.name} has no version {version}; its newest is {self.version}")
+            raise errors.VersionGone(
+                f"{self.name} has no version {version}; its newest is {self.version}"
+            )
         lineage = self.history.lineage_at(version)
 
         def run(table: DeltaTable, properties: CommitProperties) -> None:
             table.restore(version, commit_properties=properties)
 
-        return self._landing.by_wheel("restore", run, None, lineage)
+        return self._committer.by_deltalake("restore", run, None, lineage)
 
     def change(
         self,
         operation: str,
-        plan: Callable[[Head], Actions],
+        plan: Callable[[Snapshot], Actions],
         token: Token | None = None,
         lineage: Lineage | None = None,
     ) -> int:
-        """Land what is planned on the newest version, as `Landing.change` has it."""
-        return self._landing.change(operation, plan, token, lineage)
+        """Commit a plan on the newest version; see `Committer.change`."""
+        return self._committer.change(operation, plan, token, lineage)
 
-    def conflict(self, operation: str, attempts: int) -> CommitConflict:
-        """What to say when others were quicker each time, and who was so last."""
-        return self._landing.conflict(operation, attempts)
+    def removals(self, files: Iterable[AddedFile], *, data_change: bool = True) -> Actions:
+        """Return the actions that remove files from the table now."""
+        return removals(files, self._clock.now_ms(), data_change=data_change)
+
+    def conflict(self, operation: str, attempts: int) -> errors.CommitConflict:
+        return self._committer.conflict(operation, attempts)
 
     def _delta(self, version: int | None) -> DeltaTable:
-        with self._landing.lock:
-            head = self._landing.newest()
-            if version is None or version == head.version:
-                return head.delta()
-            if not 0 <= version < head.version:
-                raise VersionGone(
-                    f"{self.name} has no version {version}; its newest is {head.version}"
+        with self._committer.lock:
+            snapshot = self._committer.snapshot()
+            if version is None or version == snapshot.version:
+                return snapshot.delta()
+            if not 0 <= version < snapshot.version:
+                raise errors.VersionGone(
+                    f"{self.name} has no version {version}; its newest is {snapshot.version}"
                 )
             return at_version(self.place, version)
 
     def _additions(self, files: Sequence[DataFile]) -> Actions:
-        """Files as actions of a commit, if all of them are there still.
+        """Return the actions that add files, all of which must still exist.
 
-        Vacuum takes away what is old and in no version, and who writes may take longer than that,
-        or the clock may jump. A commit of files that are gone would lose their rows for good.
+        Vacuum may have removed files of a very slow writer, or after a jump of the clock. A commit
+        of missing files would lose their rows for good.
         """
         missing = [file.path for file in files if not (self.place / file.path).exists()]
         if missing:
-            raise WriteFailed(
-                f"{len(missing)} of {len(files)} files that were written for {self.name} are gone"
-                " before their commit: vacuum may have retained too little. Nothing was committed;"
-                " run again, and vacuum with a longer --retain"
+            raise errors.WriteFailed(
+                f"{len(missing)} of {len(files)} files that were written for {self.name} were"
+                " removed before their commit, probably by a vacuum with a short retention. Nothing"
+                " was committed; run again, and vacuum with a longer --retain"
             )
         return additions(files)
 
     def check_files(self, files: Sequence[AddedFile], version: int) -> None:
-        """Refuse to read a version of which vacuum has taken files away."""
+        """Reject a version whose files vacuum has removed."""
         missing = [file.path for file in files if not (self.place / file.path).exists()]
         if missing:
-            raise VersionGone(
-                f"version {version} of {self.name} cannot be read any more: {len(missing)} of its"
-                f" {len(files)} files were taken away by vacuum"
+            raise errors.VersionGone(
+                f"version {version} of {self.name} can no longer be read: vacuum has removed"
+                f" {len(missing)} of its {len(files)} files"
             )

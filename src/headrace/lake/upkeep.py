@@ -1,26 +1,24 @@
-"""Tidying that a running pipeline asks for, so that a table stays quick however long it is fed.
+"""Maintenance of a table by a running pipeline.
 
-A commit every second leaves a file or more each. Joining them and removing what was joined keeps
-the list of files, the log and the disk in proportion to the rows.
+A commit every second leaves at least one file each. Joining them and removing the old ones keeps
+the list of files, the log and the disk usage in proportion to the rows.
 """
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.lake.catalog import Lake
-from headrace.lake.rewriting import SMALL, joinable
-from headrace.lake.tables import Optimized
+from headrace.lake.rewriting import SMALL, Optimized, joinable
 
 SMALL_FILES_MAX = 100
-"""So many files that could be joined are worth the work."""
+"""The number of joinable files that starts an optimize."""
 VACUUM_EVERY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What was done; nothing most of the time."""
+    """The work of one call; most calls do nothing."""
 
     optimized: Optimized | None = None
     files_removed: int = 0
@@ -33,31 +31,30 @@ def tidy(
     *,
     up_to_version: int | None = None,
     small_files_max: int = SMALL_FILES_MAX,
-    now_s: float | None = None,
 ) -> Tidied:
-    """Join and remove files of a table if it is time to; cheap enough for every 100th commit.
+    """Join and vacuum the files of a table if due; cheap enough for every 100th commit.
 
-    Files that came behind `up_to_version` stay, for readers who follow the table and are not there.
-    It may run beside the table's writer: what is committed meanwhile stays.
+    Files after `up_to_version` stay for readers that follow the table. The table's writer may
+    commit meanwhile.
     """
     table = lake.table(name, generation)
-    # In which order files came is not asked here, so the large ones between them do not count.
+    # The order of files is not looked up here, so large files between small ones do not count.
     groups = joinable([file for file in table.files() if file.size_bytes < SMALL])
     optimized = None
     if sum(len(group) - 1 for group in groups) >= small_files_max:
         optimized = lake.optimize(name, generation, up_to_version)
-    moment = time.time() if now_s is None else now_s
+    now_s = lake.clock.now_ms() / 1000
     stamp = lake.root / "_headrace" / "vacuumed" / "/".join(table.place.parts[-2:])
-    # A stamp of the future is of a clock that was set back since, and must not hold this up.
-    if 0 <= moment - _stamped(stamp, moment) < VACUUM_EVERY_S:
+    # A stamp in the future comes from a clock that was set back, and must not delay the vacuum.
+    if 0 <= now_s - _stamped(stamp, now_s) < VACUUM_EVERY_S:
         return Tidied(optimized)
     removed = table.vacuum()
-    os.utime(stamp, (moment, moment))
+    os.utime(stamp, (now_s, now_s))
     return Tidied(optimized, len(removed))
 
 
 def _stamped(stamp: Path, now_s: float) -> float:
-    """When the table was last vacuumed; the first time that one asks counts as such."""
+    """Return the time of the last vacuum; the first call counts as one."""
     try:
         return stamp.stat().st_mtime
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""What every node knows of the cluster, and how a record changes it."""
+"""The metadata of the cluster: image, records and changes."""

@@ -1,8 +1,7 @@
-"""Features: named levels that the whole cluster has agreed to speak, metadata.version above all.
+"""Features: named levels that all nodes of the cluster support, metadata.version above all.
 
-A level is finalized by a record; from then on no node may write anything that a node of that
-level could not read. So the version of every record that we write follows from the level in
-force, never from what we could write.
+A record finalizes a level. From then on every record must be readable for a node of that level, so
+the current level decides the version of each record that is written.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 
 
 class VersionRange(NamedTuple):
-    """The levels of one feature that a node can work with, both ends included."""
+    """The levels of one feature that a node supports, both ends included."""
 
     min_version: int
     max_version: int
@@ -41,7 +40,7 @@ SUPPORTED: Mapping[str, VersionRange] = MappingProxyType(
         ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
     }
 )
-"""What this node registers with: all that Kafka 4.3 has, so that its directories open here."""
+"""The features of this node: those of Kafka 4.3, whose directories open here."""
 
 DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType(
     {
@@ -52,9 +51,9 @@ DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType(
         STREAMS_VERSION: 1,
     }
 )
-"""The levels of a new cluster: everything is on, in forms that every Kafka from 4.2 on can join.
+"""The levels of a new cluster: all features are on, at levels that Kafka 4.2 and later can join.
 
-Metadata stays at the level of 4.0: nothing here needs a later one, and going back is impossible.
+Metadata stays at the level of 4.0: no feature needs a later one, and a downgrade is impossible.
 """
 
 METADATA_VERSION_NAMES: Mapping[int, str] = {
@@ -85,7 +84,7 @@ METADATA_VERSION_NAMES: Mapping[int, str] = {
 }
 
 LEVELS_THAT_CHANGED_RECORDS = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
-"""Going back over one of these would strand records that the lower level cannot read."""
+"""Levels with new records, which lower levels cannot read: a downgrade is impossible."""
 
 _CONTROLLER_REGISTRATION = 15
 _TRANSACTIONS = 14
@@ -93,7 +92,7 @@ _ELR_RECORDS = 23
 
 
 def register_broker_version(metadata_version: int) -> int:
-    """The RegisterBrokerRecord version to write."""
+    """Return the version of RegisterBrokerRecord to write."""
     if metadata_version >= 30:
         return 4
     if metadata_version >= 17:
@@ -101,20 +100,25 @@ def register_broker_version(metadata_version: int) -> int:
     return 2 if metadata_version >= 8 else 1
 
 
+def has_controlled_shutdown(metadata_version: int) -> bool:
+    """Return whether a registration shows that a broker is about to stop."""
+    return metadata_version >= 8
+
+
 def partition_version(metadata_version: int) -> int:
-    """The version of PartitionRecord and of PartitionChangeRecord to write."""
+    """Return the version of PartitionRecord and PartitionChangeRecord to write."""
     if metadata_version >= _ELR_RECORDS:
         return 2
     return 1 if metadata_version >= 17 else 0
 
 
 def has_directories(metadata_version: int) -> bool:
-    """Whether records name the log directory of each replica."""
+    """Return whether records name the log directory of each replica."""
     return metadata_version >= 17
 
 
 def has_cordoned_directories(metadata_version: int) -> bool:
-    """Whether brokers say which of their log directories take no new replicas."""
+    """Return whether brokers register the log directories without new replicas."""
     return metadata_version >= 30
 
 
@@ -123,18 +127,18 @@ def has_controller_registration(metadata_version: int) -> bool:
 
 
 def has_transactions(metadata_version: int) -> bool:
-    """Whether metadata records may stand between Begin- and EndTransactionRecord."""
+    """Return whether BeginTransactionRecord and EndTransactionRecord exist."""
     return metadata_version >= _TRANSACTIONS
 
 
 def bumps_leader_epoch_on_isr_shrink(metadata_version: int) -> bool:
-    """Brokers of these levels notice a smaller ISR only by a new leader epoch."""
+    """Return whether brokers notice a smaller ISR only by a new leader epoch."""
     return metadata_version < 12
 
 
 def check_share_groups(levels: Mapping[str, int]) -> None:
-    """Raise unless there may be share groups; directories of old clusters may not have them yet."""
+    """Raise unless share groups are enabled; old clusters may not have them yet."""
     if not levels.get(SHARE_VERSION, 0):
         raise UnsupportedVersion(
-            "share groups are switched off in this cluster: raise the feature share.version to 1"
+            "share groups are disabled in this cluster: raise the feature share.version to 1"
         )

@@ -1,8 +1,7 @@
-"""The metadata image: all that the cluster has agreed on, up to one offset of its log.
+"""The metadata image: the committed metadata of the cluster up to one offset of its log.
 
-An image never changes. The next one is made by `ImageDelta` from this one and some records, and
-shares with it whatever they did not touch, so whoever holds an image may read it at any time,
-from any thread, and sees one consistent moment.
+An image never changes. `ImageDelta` builds the next one from an image and records, and both share
+the unchanged parts. So any thread may read an image at any time and sees one consistent state.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,11 +29,11 @@ UNASSIGNED_DIRECTORY: Uuid = bytes(15) + b"\x01"
 LOST_DIRECTORY: Uuid = bytes(15) + b"\x02"
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a client quota is for: sorted (type, name) pairs; a null name is the default of its type."""
+"""The entity of a client quota: sorted (type, name) pairs; a null name is the type's default."""
 
 
 class ResourceType(IntEnum):
-    """What a dynamic config can belong to, by Kafka's ids."""
+    """Kinds of owners of dynamic configs, with Kafka's ids."""
 
     TOPIC = 2
     BROKER = 4
@@ -44,14 +43,14 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """The owner of some dynamic configs; a broker named "" stands for all of them."""
+    """The owner of dynamic configs; a broker named "" means all brokers."""
 
     type: int
     name: str
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):
-    """Who holds a partition, who leads it, and how often that has changed."""
+    """The replicas and the leader of a partition, with their epochs."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -70,7 +69,7 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
         return self.replicas[0]
 
     def directory_of(self, replica: int) -> Uuid | None:
-        """The log directory of a replica, as far as the metadata names it."""
+        """Return the log directory of a replica, if the metadata has it."""
         for holder, directory in zip(self.replicas, self.directories, strict=False):
             if holder == replica:
                 return directory
@@ -78,7 +77,7 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
 
 
 class TopicImage(msgspec.Struct, frozen=True):
-    """A topic: its partitions lie at their own index."""
+    """A topic, with each partition at its index."""
 
     name: str
     id: Uuid
@@ -86,7 +85,7 @@ class TopicImage(msgspec.Struct, frozen=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
-    """Where a node can be reached under one listener name."""
+    """The address of one listener of a node."""
 
     name: str
     host: str
@@ -124,10 +123,10 @@ class ControllerImage(msgspec.Struct, frozen=True):
 
 
 class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of the cluster's metadata after the record at `offset` of `epoch`.
+    """The metadata of the cluster after the record at `offset` of `epoch`.
 
-    ACLs, credentials and delegation tokens are kept as the records that made them: their own
-    parts of the system give them meaning, and a snapshot must not lose them meanwhile.
+    ACLs, credentials and delegation tokens are kept as records, so that snapshots preserve them
+    although no part of the node uses them yet.
     """
 
     topics: Mapping[str, TopicImage] = {}
@@ -147,7 +146,7 @@ class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been agreed yet, so that bootstrap records are due."""
+        """True while the log has no metadata, so that bootstrap records are due."""
         return METADATA_VERSION not in self.features
 
     @property
@@ -156,15 +155,15 @@ class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uses_elr(self) -> bool:
-        """Whether replicas that left the ISR with all committed data stay eligible to lead."""
+        """True if replicas that left the ISR with all committed data stay eligible to lead."""
         return self.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
     def configs_of(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """What is set for a resource itself, without defaults."""
+        """Return the configs that are set for a resource, without defaults."""
         return self.configs.get(ConfigResource(resource_type, name), {})
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether a broker is registered, unfenced and here to stay."""
+        """Return whether a broker is registered, unfenced and not shutting down."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
@@ -176,4 +175,4 @@ class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EMPTY = MetadataImage()
-"""Where every log starts."""
+"""The image of an empty log."""

@@ -1,7 +1,7 @@
-"""An image as records: the shortest list that gives it again, in Kafka's order.
+"""An image as records: the shortest list that restores it, in Kafka's order.
 
-Only what the cluster's metadata.version can carry is written, in the record versions of that
-level, so that any node which could read the log can read the snapshot.
+Records and their versions are those of the cluster's metadata.version, so that any node which reads
+the log can read the snapshot.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,26 +24,12 @@ from headrace.metadata.image import (
 )
 from headrace.metadata.records import VersionedRecord
 from headrace.protocol.message import Message
-from headrace.protocol.schemas.records.metadata import (
-    BrokerEndpoint,
-    BrokerFeature,
-    ClientQuotaRecord,
-    ConfigRecord,
-    ControllerEndpoint,
-    ControllerFeature,
-    EntityData,
-    FeatureLevelRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-    TopicRecord,
-)
+from headrace.protocol.schemas.records import metadata as schemas
 from headrace.protocol.uuids import Uuid
 
 
 def image_records(image: MetadataImage) -> Iterator[VersionedRecord]:
-    """The records; metadata.version comes first, because it decides how to read the rest."""
+    """Yield the records; metadata.version is first, because it decides how to read the others."""
     level = image.metadata_version
     yield from map(VersionedRecord, feature_records(image.features))
     for broker in image.brokers.values():
@@ -54,12 +40,12 @@ def image_records(image: MetadataImage) -> Iterator[VersionedRecord]:
         yield from _topic_records(topic, level)
     for resource, configs in image.configs.items():
         for name, value in configs.items():
-            yield VersionedRecord(ConfigRecord(resource.type, resource.name, name, value))
+            yield VersionedRecord(schemas.ConfigRecord(resource.type, resource.name, name, value))
     for entity, quotas in image.client_quotas.items():
         yield from map(VersionedRecord, _quota_records(entity, quotas))
     if image.next_producer_id:
-        # Which broker took the last block is of no use to anyone any more.
-        yield VersionedRecord(ProducerIdsRecord(-1, -1, image.next_producer_id))
+        # The broker that has the last block is no longer known, and not needed.
+        yield VersionedRecord(schemas.ProducerIdsRecord(-1, -1, image.next_producer_id))
     yield from map(VersionedRecord, image.acls.values())
     yield from map(VersionedRecord, image.scram_credentials.values())
     yield from map(VersionedRecord, image.delegation_tokens.values())
@@ -68,22 +54,22 @@ def image_records(image: MetadataImage) -> Iterator[VersionedRecord]:
 def feature_records(features: Mapping[str, int]) -> list[Message]:
     others = sorted(name for name in features if name != METADATA_VERSION)
     names = [METADATA_VERSION, *others] if METADATA_VERSION in features else others
-    return [FeatureLevelRecord(name, features[name]) for name in names]
+    return [schemas.FeatureLevelRecord(name, features[name]) for name in names]
 
 
-def broker_record(broker: BrokerImage, metadata_version: int) -> RegisterBrokerRecord:
-    """A broker's registration with all later changes folded in."""
+def broker_record(broker: BrokerImage, metadata_version: int) -> schemas.RegisterBrokerRecord:
+    """Return the registration of a broker with all later changes."""
     cordoned = broker.cordoned_directories
     has_cordoned = has_cordoned_directories(metadata_version) and cordoned is not None
-    return RegisterBrokerRecord(
+    return schemas.RegisterBrokerRecord(
         broker_id=broker.id,
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
         end_points=[
-            BrokerEndpoint(one.name, one.host, one.port, one.security_protocol)
+            schemas.BrokerEndpoint(one.name, one.host, one.port, one.security_protocol)
             for one in broker.endpoints
         ],
-        features=[BrokerFeature(name, *levels) for name, levels in broker.features.items()],
+        features=[schemas.BrokerFeature(name, *levels) for name, levels in broker.features.items()],
         rack=broker.rack,
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
@@ -92,30 +78,32 @@ def broker_record(broker: BrokerImage, metadata_version: int) -> RegisterBrokerR
     )
 
 
-def controller_record(controller: ControllerImage) -> RegisterControllerRecord:
-    return RegisterControllerRecord(
+def controller_record(controller: ControllerImage) -> schemas.RegisterControllerRecord:
+    return schemas.RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,
         zk_migration_ready=controller.zk_migration_ready,
         end_points=[
-            ControllerEndpoint(one.name, one.host, one.port, one.security_protocol)
+            schemas.ControllerEndpoint(one.name, one.host, one.port, one.security_protocol)
             for one in controller.endpoints
         ],
-        features=[ControllerFeature(name, *levels) for name, levels in controller.features.items()],
+        features=[
+            schemas.ControllerFeature(name, *levels) for name, levels in controller.features.items()
+        ],
     )
 
 
 def _topic_records(topic: TopicImage, metadata_version: int) -> Iterator[VersionedRecord]:
     version = partition_version(metadata_version)
-    yield VersionedRecord(TopicRecord(topic.name, topic.id))
+    yield VersionedRecord(schemas.TopicRecord(topic.name, topic.id))
     for index, partition in enumerate(topic.partitions):
         yield VersionedRecord(_partition_record(topic.id, index, partition, version), version)
 
 
 def _partition_record(
     topic_id: Uuid, index: int, partition: PartitionImage, version: int
-) -> PartitionRecord:
-    return PartitionRecord(
+) -> schemas.PartitionRecord:
+    return schemas.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
         replicas=list(partition.replicas),
@@ -135,5 +123,5 @@ def _partition_record(
 
 
 def _quota_records(entity: Entity, quotas: Mapping[str, float]) -> list[Message]:
-    parts = [EntityData(kind, name) for kind, name in entity]
-    return [ClientQuotaRecord(parts, key, value) for key, value in quotas.items()]
+    parts = [schemas.EntityData(kind, name) for kind, name in entity]
+    return [schemas.ClientQuotaRecord(parts, key, value) for key, value in quotas.items()]

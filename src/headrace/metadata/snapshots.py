@@ -1,10 +1,10 @@
-"""Snapshots: an image in a file, so that the log before it is needed no more.
+"""Snapshots: an image in a file, which replaces the log before it.
 
-A snapshot `00000000000000000047-0000000002.checkpoint` stands for everything before offset 47,
-the last record of which is of epoch 2. It opens with a control batch (a header, and the voters if
-their set is dynamic), goes on with plain metadata records, and closes with a footer; a file
-without the footer was cut off and counts for nothing. `bootstrap.checkpoint`, which formatting
-leaves for the first leader, has the same form.
+A snapshot `00000000000000000047-0000000002.checkpoint` has the state before offset 47; the last
+record before it is of epoch 2. The file begins with a control batch (a header, and the voters if
+their set is dynamic), continues with metadata records and ends with a footer. A file without
+the footer is incomplete and ignored. `bootstrap.checkpoint`, which formatting writes for the first
+leader, has the same format.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +16,11 @@ from headrace.metadata.records import (
     CorruptMetadata,
     VersionedRecord,
     decode_batches,
-    encode_control_batch,
     encode_values,
 )
 from headrace.protocol.message import Message
 from headrace.protocol.metadata_records import encode_metadata_record
+from headrace.protocol.quorum_records import encode_control_batch
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -33,7 +33,7 @@ _CHUNK_SIZE = 256 << 10
 
 
 class SnapshotId(NamedTuple):
-    """The offset after a snapshot's last record, and that record's epoch; later is greater."""
+    """The offset after a snapshot's last record, and that record's epoch; a later id is greater."""
 
     end_offset: int
     epoch: int
@@ -44,7 +44,7 @@ class SnapshotId(NamedTuple):
 
     @classmethod
     def parse(cls, file_name: str) -> "SnapshotId | None":
-        """The id in a file name; None for temporary, deleted and other files."""
+        """Return the id in a file name; None for temporary, deleted and other files."""
         offset, dash, epoch = file_name.removesuffix(_SUFFIX).partition("-")
         numbers = len(offset) == 20 and len(epoch) == 10 and (offset + epoch).isdecimal()
         if not file_name.endswith(_SUFFIX) or not dash or not numbers:
@@ -53,16 +53,16 @@ class SnapshotId(NamedTuple):
 
 
 FORMATTED = SnapshotId(0, 0)
-"""The snapshot that formatting writes: it names the voters, and nothing else."""
+"""The snapshot that formatting writes: it has the voters only."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What a snapshot file holds."""
+    """The content of a snapshot file."""
 
     timestamp_ms: int
     records: Sequence[Message]
-    kraft_version: int | None = None
-    voters: VotersRecord | None = None
+    control: Sequence[Message] = ()
+    """kraft.version and the voters, if their set is dynamic."""
 
 
 def encode_snapshot(
@@ -74,7 +74,7 @@ def encode_snapshot(
     voters: VotersRecord | None = None,
     kraft_version: int = 0,
 ) -> Iterator[bytearray]:
-    """The batches of a snapshot, one after the other, so that none waits in memory for the rest."""
+    """Encode a snapshot batch by batch, so that it is never in memory as a whole."""
     opening: list[Message] = [SnapshotHeaderRecord(0, last_contained_log_timestamp_ms)]
     if kraft_version and voters is not None:
         opening += [KRaftVersionRecord(0, kraft_version), voters]
@@ -87,7 +87,7 @@ def encode_snapshot(
 
 
 def _chunks(records: Iterable[VersionedRecord]) -> Iterator[list[bytes]]:
-    """The records, encoded, in pieces that make batches of a handy size."""
+    """Encode the records, in chunks of about the size of a batch."""
     chunk: list[bytes] = []
     size = 0
     for message, version in records:
@@ -102,7 +102,7 @@ def _chunks(records: Iterable[VersionedRecord]) -> Iterator[list[bytes]]:
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The content of a snapshot file, or `CorruptMetadata` if a part of it is missing."""
+    """Decode a snapshot file; raise `CorruptMetadata` if a part is missing."""
     records: list[Message] = []
     control: dict[type[Message], Message] = {}
     for batch in decode_batches(data):
@@ -112,11 +112,6 @@ def decode_snapshot(data: bytes) -> Snapshot:
             records.extend(batch.records)
     header, footer = control.get(SnapshotHeaderRecord), control.get(SnapshotFooterRecord)
     if not isinstance(header, SnapshotHeaderRecord) or footer is None:
-        raise CorruptMetadata("the snapshot has no header or no footer: it was cut off")
-    kraft_version, voters = control.get(KRaftVersionRecord), control.get(VotersRecord)
-    return Snapshot(
-        header.last_contained_log_timestamp,
-        records,
-        kraft_version.kraft_version if isinstance(kraft_version, KRaftVersionRecord) else None,
-        voters if isinstance(voters, VotersRecord) else None,
-    )
+        raise CorruptMetadata("the snapshot has no header or no footer: it is incomplete")
+    quorum = [control[kind] for kind in (KRaftVersionRecord, VotersRecord) if kind in control]
+    return Snapshot(header.last_contained_log_timestamp, records, quorum)

@@ -1,18 +1,13 @@
-"""How records change topics and their partitions: the greater part of any metadata log.
+"""Replay of the records of topics and partitions, which are most records of a metadata log.
 
-Partitions are edited by index and put together once, so that a thousand records for one topic
-cost a thousand steps, and a node's thousands of partitions share the few replica lists there are.
+Partitions are edited by index and joined once, so that the cost is linear in the number of records.
+Thousands of partitions share the few distinct replica lists.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headrace.metadata.image import (
-    MIGRATING_DIRECTORY,
-    MetadataImage,
-    PartitionImage,
-    TopicImage,
-)
+from headrace.metadata.image import MIGRATING_DIRECTORY, MetadataImage, PartitionImage, TopicImage
 from headrace.metadata.records import UnreplayableRecord
 from headrace.protocol.schemas.records.metadata import (
     ClearElrRecord,
@@ -58,7 +53,7 @@ class TopicsDelta:
         self._by_id = base.topics_by_id
         self._edits: dict[Uuid, TopicEdit] = {}
         self._deleted: dict[Uuid, TopicImage] = {}
-        # Most partitions have the same few replica lists: each is kept once.
+        # Most partitions have the same few replica lists; each list is kept once.
         self._tuples: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     @property
@@ -90,13 +85,18 @@ class TopicsDelta:
             topics[topic.name] = topics_by_id[topic.id] = topic
         return topics, topics_by_id
 
+    def remove_all(self) -> None:
+        """Remove every topic of the base; `add` brings back those that a snapshot has."""
+        self._deleted = dict(self._by_id)
+
     def add(self, record: TopicRecord) -> None:
-        if record.topic_id in self._edits or record.topic_id in self._by_id:
+        is_back = self._deleted.pop(record.topic_id, None) is not None
+        if record.topic_id in self._edits or (record.topic_id in self._by_id and not is_back):
             raise UnreplayableRecord(f"topic {record.name} is created twice under one id")
         self._edits[record.topic_id] = TopicEdit(record.name, record.topic_id, ())
 
     def remove(self, record: RemoveTopicRecord) -> str:
-        """Drop a topic; gives its name, under which its configs go, too."""
+        """Remove a topic, and return its name, so that its configs are removed too."""
         topic_id = record.topic_id
         topic = self._by_id.get(topic_id)
         edit = self._edits.pop(topic_id, None)
@@ -132,37 +132,15 @@ class TopicsDelta:
             raise UnreplayableRecord(
                 f"partition {edit.name}-{record.partition_id} changes, but was never created"
             )
-        edit.partitions[record.partition_id] = self._changed(old, record)
-
-    def _changed(self, old: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-        share = self._share
-        replicas, isr, directories = record.replicas, record.isr, record.directories
-        removing, adding = record.removing_replicas, record.adding_replicas
-        elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
-        recovery, leader = record.leader_recovery_state, record.leader
-        has_leader = leader != NO_LEADER_CHANGE
-        return PartitionImage(
-            old.replicas if replicas is None else share(replicas),
-            old.isr if isr is None else share(isr),
-            leader if has_leader else old.leader,
-            # Naming a leader, even the same one, starts a new term.
-            old.leader_epoch + has_leader,
-            old.partition_epoch + 1,
-            old.directories if directories is None else share(directories),
-            old.removing if removing is None else share(removing),
-            old.adding if adding is None else share(adding),
-            old.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
-            old.elr if elr is None else share(elr),
-            old.last_known_elr if last_known_elr is None else share(last_known_elr),
-        )
+        edit.partitions[record.partition_id] = changed_partition(old, record, self._share)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Forget the eligible leaders of one topic, or of all when it names none."""
+        """Clear the eligible leaders of one topic, or of all topics if the name is empty."""
         for topic_id in self._topic_ids(record.topic_name):
             edit = self._edit(topic_id)
             for index, partition in edit.partitions.items():
                 if partition.elr or partition.last_known_elr:
-                    edit.partitions[index] = self._changed(
+                    edit.partitions[index] = changed_partition(
                         partition,
                         PartitionChangeRecord(eligible_leader_replicas=[], last_known_elr=[]),
                     )
@@ -192,3 +170,30 @@ class TopicsDelta:
     def _share(self, items: Iterable[Any]) -> tuple[Any, ...]:
         found = tuple(items)
         return self._tuples.setdefault(found, found)
+
+
+def changed_partition(
+    old: PartitionImage,
+    record: PartitionChangeRecord,
+    share: Callable[[Iterable[Any]], tuple[Any, ...]] = tuple,
+) -> PartitionImage:
+    """Return a partition after a record; `share` returns one tuple for equal lists."""
+    replicas, isr, directories = record.replicas, record.isr, record.directories
+    removing, adding = record.removing_replicas, record.adding_replicas
+    elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
+    recovery, leader = record.leader_recovery_state, record.leader
+    has_leader = leader != NO_LEADER_CHANGE
+    return PartitionImage(
+        old.replicas if replicas is None else share(replicas),
+        old.isr if isr is None else share(isr),
+        leader if has_leader else old.leader,
+        # Naming a leader, even the same one, starts a new term.
+        old.leader_epoch + has_leader,
+        old.partition_epoch + 1,
+        old.directories if directories is None else share(directories),
+        old.removing if removing is None else share(removing),
+        old.adding if adding is None else share(adding),
+        old.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
+        old.elr if elr is None else share(elr),
+        old.last_known_elr if last_known_elr is None else share(last_known_elr),
+    )

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: what a pipeline's files declare, and what runs it.
+"""Pipelines on Spark: the declarations of a pipeline's files, and their runner.
 
     from headrace import pipelines as dp
 
@@ -7,7 +7,7 @@
     def orders():
         return dp.read_stream("raw.orders").selectExpr("id", "price")
 
-The names are imported when they are first used; none of them needs Spark to be there.
+The names are imported on first use; importing them does not need Spark.
 """
 
 from importlib import import_module
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from headrace.pipelines.model import Pipeline as Pipeline
     from headrace.pipelines.problems import PipelineError as PipelineError
     from headrace.pipelines.project import load as load
-    from headrace.pipelines.resolving import read as read
-    from headrace.pipelines.resolving import read_stream as read_stream
-    from headrace.pipelines.resolving import spark as spark
+    from headrace.pipelines.queries.resolving import read as read
+    from headrace.pipelines.queries.resolving import read_stream as read_stream
+    from headrace.pipelines.queries.resolving import spark as spark
 
 _NAMES = {
     "declaring.declarations": (
@@ -67,7 +67,7 @@ _NAMES = {
     "model": ("Pipeline",),
     "problems": ("PipelineError",),
     "project": ("load",),
-    "resolving": ("read", "read_stream", "spark"),
+    "queries.resolving": ("read", "read_stream", "spark"),
     "declaring.rules": (
         "between",
         "expect",

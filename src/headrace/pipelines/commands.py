@@ -1,9 +1,8 @@
-"""What `headrace pipelines` does: run, status, stop, replay, generations, backfill, redrive.
+"""The commands of `headrace pipelines`: run, status, stop, replay, generations, backfill, redrive.
 
-Each takes folders of pipelines and what the command line says differently from their files.
+Each takes folders of pipelines, and command-line options that override their settings.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,22 +12,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.pipelines.model import Pipeline
-from headrace.pipelines.problems import PipelineError, no_streaming_table
-from headrace.pipelines.running.state import state_of
-from headrace.pipelines.spark_sessions import Tell, say_nothing, session_for
+from headrace.pipelines.problems import PipelineError, Problem, no_streaming_table
+from headrace.pipelines.running.state.folders import state_of
+from headrace.pipelines.spark_sessions import Announce, announce_nothing, session_for
 from headrace.pipelines.status import FlowStatus, PipelineStatus
 from headrace.pipelines.stopping import StopRequest
+from headrace.runtime.clock import SystemClock, WaitingClock
 from headrace.spark.connect import is_connect_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.pipelines.running.generations import Dropped, TableGeneration
+    from headrace.pipelines.running.correcting.redrive import Redriven
+    from headrace.pipelines.running.correcting.replay import Replay
+    from headrace.pipelines.running.driving.runner import PipelineRunner
     from headrace.pipelines.running.pipeline_run import PipelineRun
-    from headrace.pipelines.running.redriving import Redriven
-    from headrace.pipelines.running.replaying import Replay
-    from headrace.pipelines.running.reports import Outcome
-    from headrace.pipelines.running.runner import PipelineRunner
+    from headrace.pipelines.running.state.reports import Outcome
+    from headrace.pipelines.running.tables.generations import Dropped, TableGeneration
 
 _STOP_S_MAX = 60.0
 _POLL_S = 0.2
@@ -37,13 +37,13 @@ Show = Callable[["list[PipelineRunner]"], None]
 Note = Callable[[str], None]
 
 
-def _note_nothing(text: str) -> None:
-    """Where the brokers that count are not asked, so nobody need know which they are."""
+def _ignore_note(text: str) -> None:
+    """The default for commands that do not report which brokers are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsPort:
-    """Where Prometheus may ask how a run stands, and whom to tell the address of the page."""
+    """The address of the metrics port, and a callback that gets the page's address once open."""
 
     host: str
     port: int
@@ -52,11 +52,11 @@ class MetricsPort:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the command line says instead of pipeline.toml."""
+    """Command-line values that replace those of pipeline.toml."""
 
     bootstrap: str | None = None
     bootstrap_variable: str | None = None
-    """The environment variable that `bootstrap` is from, which nobody may be aware of."""
+    """The environment variable that `bootstrap` comes from; the user may be unaware of it."""
     lake: str | None = None
     master: str | None = None
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -75,7 +75,7 @@ class Overrides:
         return replace(pipeline, settings=changed)
 
     def displaced_brokers(self, pipeline: Pipeline) -> str | None:
-        """That a variable counts instead of the brokers of pipeline.toml, if that is so."""
+        """Return a notice if an environment variable overrides the brokers of pipeline.toml."""
         settings = pipeline.settings
         is_other = self.bootstrap and self.bootstrap != settings.bootstrap
         if not is_other or not self.bootstrap_variable or not settings.names_brokers:
@@ -87,12 +87,9 @@ class Overrides:
 
 
 def load_all(
-    folders: Sequence[str | Path], overrides: Overrides, note: Note = _note_nothing
+    folders: Sequence[str | Path], overrides: Overrides, note: Note = _ignore_note
 ) -> list[Pipeline]:
-    """The pipelines of some folders, which one driver can run together.
-
-    `note` is told what a user may not expect of their settings.
-    """
+    """Load pipelines that one driver can run together; `note` gets notices about their settings."""
     from headrace.pipelines.project import load
 
     loaded = [load(Path(folder), master=overrides.master) for folder in folders]
@@ -101,7 +98,7 @@ def load_all(
     pipelines = [overrides.applied(pipeline) for pipeline in loaded]
     masters = {pipeline.settings.master for pipeline in pipelines}
     if len(masters) > 1:
-        # What a Spark Connect server is told behind the address, its token, is not for a message.
+        # The token behind the address of a Spark Connect server must not appear in a message.
         named = ", ".join(sorted(master.partition("/;")[0] for master in masters))
         raise PipelineError(
             f"these pipelines name several Spark masters ({named}); run them apart, or choose one"
@@ -119,15 +116,15 @@ def run(
     is_once: bool,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = say_nothing,
-    note: Note = _note_nothing,
+    starting: Announce = announce_nothing,
+    note: Note = _ignore_note,
     show: Show = lambda runners: None,
     is_stopped: Callable[[], bool] | None = None,
     metrics: MetricsPort | None = None,
 ) -> None:
-    """Run pipelines until all is read that is there, or until told to stop."""
-    from headrace.pipelines.running.driver import run_continuously, run_once
-    from headrace.pipelines.running.runner import PipelineRunner
+    """Run pipelines to the end of the available records, or until stopped."""
+    from headrace.pipelines.running.driving.driver import run_continuously, run_once
+    from headrace.pipelines.running.driving.runner import PipelineRunner
 
     pipelines = load_all(folders, overrides or Overrides(), note)
     runners: list[PipelineRunner] = []
@@ -150,14 +147,14 @@ def run(
 
 @contextmanager
 def metrics_of(runners: "list[PipelineRunner]", port: MetricsPort | None) -> Iterator[None]:
-    """Tell Prometheus of what runs, if asked to; a port that is taken is told before Spark starts.
+    """Open the metrics port, if asked for, before Spark starts: a taken port fails at once.
 
-    The list may still be empty, and changes when the tables of a pipeline are switched.
+    The list may still be empty; it changes when the tables of a pipeline are switched.
     """
     if port is None:
         yield
         return
-    from headrace.pipelines.running.metrics_port import serving
+    from headrace.pipelines.running.driving.metrics_port import serving
 
     with serving(port.host, port.port, lambda: [runner.status for runner in runners]) as address:
         port.is_open(address)
@@ -166,7 +163,7 @@ def metrics_of(runners: "list[PipelineRunner]", port: MetricsPort | None) -> Ite
 
 @contextmanager
 def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
-    """Be the only process that runs these pipelines; a second one is refused before it begins."""
+    """Lock pipelines for this process; a second process is rejected before it starts."""
     with ExitStack() as stack:
         for pipeline in pipelines:
             state = state_of(pipeline)
@@ -176,15 +173,36 @@ def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
 
 
 def check_brokers(pipelines: Sequence[Pipeline], targets: Collection[str] | None = None) -> None:
-    """Fail if brokers do not answer that are needed for some tables, or for all.
+    """Fail if a broker needed for some tables, or for all, does not answer.
 
-    A server of Spark Connect may reach those that we cannot.
+    Skipped for Spark Connect: the server may reach brokers that this machine cannot.
     """
     from headrace.pipelines.analysing import topic_checks
 
     for pipeline in pipelines:
         if not is_connect_url(pipeline.settings.master):
             topic_checks.check_brokers(pipeline, targets)
+
+
+def checkpoint_problems(pipeline: Pipeline) -> list[Problem]:
+    """Return the flows whose checkpoints are for tables that their queries no longer read."""
+    if not Path(pipeline.settings.lake).is_dir():
+        return []  # Before the first run; the imports below take long.
+    from headrace.lake.catalog import Lake
+    from headrace.pipelines.analysing.graph import graph_of
+    from headrace.pipelines.running.flows.renamed_flows import changed_input
+
+    state, graph = state_of(pipeline), graph_of(pipeline)
+    tables = Lake(pipeline.settings.lake).catalog().tables
+    found = []
+    for flow in pipeline.flows:
+        entry = tables.get(flow.target)
+        if entry is None or entry.current is None:
+            continue  # A sink, or a table that no run has made.
+        folder = state.flow(flow.name, entry.current)
+        if wrong := changed_input(flow.name, folder, graph.stored_inputs(flow)):
+            found.append(Problem(wrong, flow.location))
+    return found
 
 
 def prepared(spark: "SparkSession", pipeline: Pipeline) -> "PipelineRun":
@@ -198,7 +216,7 @@ def prepared(spark: "SparkSession", pipeline: Pipeline) -> "PipelineRun":
 def status(
     folders: Sequence[str | Path], overrides: Overrides | None = None
 ) -> list[PipelineStatus]:
-    """How each pipeline stands, or stood when it last ran."""
+    """Return the status of each pipeline, or the last one if it is not running."""
     found = []
     for pipeline in load_all(folders, overrides or Overrides()):
         state = state_of(pipeline)
@@ -214,7 +232,7 @@ def status(
 
 
 def died(known: PipelineStatus) -> PipelineStatus:
-    """A pipeline after its driver was killed, which could not say so: nothing comes next."""
+    """Return the status after a killed driver, which could not write its end."""
     flows = tuple(map(_died_with, known.flows))
     views = tuple(msgspec.structs.replace(view, next_at=None) for view in known.views)
     return msgspec.structs.replace(known, state="died", flows=flows, views=views)
@@ -225,23 +243,27 @@ def _died_with(flow: FlowStatus) -> FlowStatus:
     return flow if is_over else msgspec.structs.replace(flow, state="died", next_at=None)
 
 
-def stop(folders: Sequence[str | Path], overrides: Overrides | None = None) -> list[str]:
-    """Ask running pipelines to end and wait until they have; the answer is which did."""
+def stop(
+    folders: Sequence[str | Path],
+    overrides: Overrides | None = None,
+    clock: WaitingClock | None = None,
+) -> list[str]:
+    """Ask running pipelines to stop and wait for them; return those that stopped."""
+    clock = clock or SystemClock()
     pipelines = load_all(folders, overrides or Overrides())
     states = {pipeline.settings.name: state_of(pipeline) for pipeline in pipelines}
     running = {name: state for name, state in states.items() if state.is_held()}
     for state in running.values():
         state.ask_to_stop()
-    deadline = time.monotonic() + _STOP_S_MAX
-    while any(state.is_held() for state in running.values()):
-        if time.monotonic() > deadline:
-            slow = ", ".join(name for name, state in running.items() if state.is_held())
-            raise PipelineError(
-                f"{slow} did not stop within {_STOP_S_MAX:.0f} s; a batch may be under way. Ask"
-                " again, or end its process: what it was writing is repeated at the next run"
-            )
-        time.sleep(_POLL_S)
-    return list(running)
+    for _ in range(round(_STOP_S_MAX / _POLL_S)):
+        if not any(state.is_held() for state in running.values()):
+            return list(running)
+        clock.sleep(_POLL_S)
+    slow = ", ".join(name for name, state in running.items() if state.is_held())
+    raise PipelineError(
+        f"{slow} did not stop within {_STOP_S_MAX:.0f} s; a batch may be under way. Ask"
+        " again, or end its process: the next run repeats the batch"
+    )
 
 
 def replay(
@@ -253,16 +275,16 @@ def replay(
     must_be_equal: bool = False,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = say_nothing,
-    note: Note = _note_nothing,
+    starting: Announce = announce_nothing,
+    note: Note = _ignore_note,
     show: "Callable[[Replay], None]" = lambda built: None,
 ) -> "Replay":
-    """Build the tables anew beside the running ones, compare, show, and let the new ones count."""
-    from headrace.pipelines.running.replaying import Sinks, build, built_anew, switch
+    """Rebuild tables next to the running ones, compare both, and switch to the new ones."""
+    from headrace.pipelines.running.correcting.replay import Sinks, build, rebuilt_tables, switch
 
     (pipeline,) = load_all([folder], overrides or Overrides(), note)
     chosen = None if sinks is None else Sinks(sinks)
-    check_brokers([pipeline], built_anew(pipeline, keep, chosen))
+    check_brokers([pipeline], rebuilt_tables(pipeline, keep, chosen))
     with state_of(pipeline).held("replay"), session_for([pipeline], spark, starting) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
         show(built)
@@ -283,9 +305,9 @@ def switch_back(
     *,
     overrides: Overrides | None = None,
 ) -> dict[str, int]:
-    """Let the tables of before the last replay count again."""
+    """Switch back to the tables before the last replay."""
     from headrace.lake.catalog import Lake
-    from headrace.pipelines.running.generations import check_way_back
+    from headrace.pipelines.running.tables.generations import check_way_back
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     state = state_of(pipeline)
@@ -299,16 +321,16 @@ def switch_back(
     check_way_back(lake.catalog(), pipeline, earlier)
     lake.switch(earlier)
     state.forget_switch()
-    state.note_building({})  # What was begun of another architecture read the other tables.
+    state.record_building({})  # A change of architecture under way has read the other tables.
     return earlier
 
 
 def generations(
     folder: str | Path, *, overrides: Overrides | None = None
 ) -> "list[TableGeneration]":
-    """Every generation of a pipeline's tables, and what each takes on disk."""
+    """Return every generation of a pipeline's tables with its size on disk."""
     from headrace.lake.catalog import Lake
-    from headrace.pipelines.running.generations import listed
+    from headrace.pipelines.running.tables.generations import listed
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     return listed(Lake(pipeline.settings.lake), pipeline)
@@ -317,9 +339,9 @@ def generations(
 def drop_generation(
     folder: str | Path, generation: int, *, overrides: Overrides | None = None
 ) -> "Dropped":
-    """Remove the tables and checkpoints of a generation that does not count."""
+    """Remove the tables and checkpoints of a generation that is not in use."""
     from headrace.lake.catalog import Lake
-    from headrace.pipelines.running.generations import drop
+    from headrace.pipelines.running.tables.generations import drop
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     state = state_of(pipeline)
@@ -334,11 +356,11 @@ def backfill(
     from_ms: int | None = None,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = say_nothing,
-    note: Note = _note_nothing,
+    starting: Announce = announce_nothing,
+    note: Note = _ignore_note,
 ) -> "dict[str, Outcome]":
-    """Bring records into a table that are older than where its flows began."""
-    from headrace.pipelines.running.backfilling import backfill as backfill_flow
+    """Add records to a table that are older than the start of its flows."""
+    from headrace.pipelines.running.correcting.backfill import backfill as backfill_flow
 
     (pipeline,) = load_all([folder], overrides or Overrides(), note)
     if not pipeline.flows_into(table):
@@ -357,12 +379,12 @@ def redrive(
     *,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = say_nothing,
-    note: Note = _note_nothing,
+    starting: Announce = announce_nothing,
+    note: Note = _ignore_note,
 ) -> "Redriven":
-    """Give the rows in a table's quarantine another try."""
-    from headrace.pipelines.running.redriving import check_table
-    from headrace.pipelines.running.redriving import redrive as redrive_table
+    """Retry the rows in a table's quarantine."""
+    from headrace.pipelines.running.correcting.redrive import check_table
+    from headrace.pipelines.running.correcting.redrive import redrive as redrive_table
 
     (pipeline,) = load_all([folder], overrides or Overrides(), note)
     check_table(pipeline, table)

@@ -1,7 +1,7 @@
-"""The files that a pipeline was loaded from, and a short text that tells their states apart.
+"""The files that a pipeline was loaded from, and their fingerprint.
 
-It goes into every commit, so it holds no value of the environment: pipeline.toml counts as it is
-written. It is the same wherever the folder is, also where a checkout has other ends of lines.
+Every commit has the fingerprint, so it covers no value of the environment: pipeline.toml counts as
+written. The folder's path and the line ends of a checkout do not change it.
 """
 
 import hashlib
@@ -9,35 +9,35 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _DIGITS = 12
-"""As many as git takes for a large repository: no two states of a folder will share them."""
+"""As many as git uses for a large repository, so that fingerprints do not collide."""
 _INSTALLED = "site-packages"
 
 
 class LoadedFiles:
-    """Files by the names that the folder knows them by, each as it was when it was read."""
+    """Files by their path in the folder, each with the content that was read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._contents: dict[str, bytes] = {}
 
     def text(self, path: Path) -> str:
-        """Read a file of the folder; what is read is what counts, whatever becomes of the file."""
+        """Read a file of the folder; later changes of the file do not count."""
         text = path.read_text(encoding="utf-8")
         self.add(self._name(path), text)
         return text
 
     def add(self, name: str, text: str) -> None:
-        """Count a text that was read elsewhere."""
+        """Add a text that was read elsewhere."""
         self._contents[name] = text.encode()
 
     def add_schema(self, section: str, path: Path) -> None:
-        """Count a schema's file by who names it: it may be outside of the folder."""
+        """Add a schema's file under its section; the file may be outside of the folder."""
         self._contents[f"{section}.schema"] = _content(path)
 
     def add_imported(self, paths: Iterable[Path]) -> None:
-        """Count what files of the folder have imported out of it.
+        """Add modules of the folder that its files have imported.
 
-        A virtual environment may be in the folder too, and is no part of the pipeline.
+        A virtual environment inside the folder is not part of the pipeline.
         """
         for path in paths:
             name = self._name(path)
@@ -45,7 +45,7 @@ class LoadedFiles:
                 self._contents[name] = _content(path)
 
     def fingerprint(self) -> str:
-        """Another text for other files, whatever the order in which they were read."""
+        """Return a text that changes with the files, independent of the order of reading."""
         digest = hashlib.sha256()
         for name, content in sorted(self._contents.items()):
             digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))

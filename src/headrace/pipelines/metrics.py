@@ -1,8 +1,7 @@
-"""What Prometheus reads of running pipelines: their status, under names of one scheme.
+"""Prometheus metrics of running pipelines, from their status.
 
-Names begin with `headrace_pipelines`. What is told of flows has the labels `pipeline`, `flow` and
-`target`, what is told of views `pipeline` and `view`. Totals are those of the status: they go on
-over restarts, as the rows do.
+Names begin with `headrace_pipelines`. Flows have the labels `pipeline`, `flow` and `target`, views
+have `pipeline` and `view`. Totals continue over restarts, as those of the status do.
 """
 
 import datetime as dt
@@ -19,7 +18,7 @@ ViewFigure = Callable[[ViewStatus], float | None]
 
 
 def families(statuses: Sequence[PipelineStatus]) -> Iterator[Family]:
-    """All that is known of some pipelines; what never was has no line."""
+    """Return all metrics of some pipelines; a value that does not exist yet has no sample."""
     flows = [(one.pipeline, flow) for one in statuses for flow in one.flows]
     views = [(one.pipeline, view) for one in statuses for view in one.views]
     for name, kind, help_text, flow_figure in _OF_FLOWS:
@@ -37,12 +36,12 @@ def families(statuses: Sequence[PipelineStatus]) -> Iterator[Family]:
 
 
 def health(statuses: Sequence[PipelineStatus]) -> Health:
-    """The run goes on, whatever has become of single flows: to start it anew would mend none."""
+    """Report a healthy run, even with failed flows: a restart would not repair them."""
     return Health(True, {one.pipeline: one.state for one in statuses})
 
 
 def readiness(statuses: Sequence[PipelineStatus]) -> Health:
-    """Whether everything runs as it should; the checks tell what does not."""
+    """Report readiness; the checks name everything that fails or is stale."""
     troubles = {
         f"{one.pipeline}.{part.name}": part.error or "stale"
         for one in statuses
@@ -66,7 +65,7 @@ def _broken(flows: Sequence[tuple[str, FlowStatus]]) -> Family:
     return Family(
         f"{_PREFIX}_expectation_broken_rows_total",
         "counter",
-        "Rows that broke an expectation, whatever became of them.",
+        "Rows that broke an expectation, with any consequence.",
         [
             Sample(rows, labels(**_flow_labels(pipeline, flow), expectation=name))
             for pipeline, flow in flows
@@ -79,7 +78,7 @@ def _lags(flows: Sequence[tuple[str, FlowStatus]]) -> Family:
     return Family(
         f"{_PREFIX}_lag_records",
         "gauge",
-        "Records of a partition that the flow has yet to read.",
+        "Records of a partition that the flow has not read yet.",
         [
             Sample(records, labels(**_flow_labels(one, flow), topic=topic, partition=partition))
             for one, flow in flows
@@ -96,7 +95,7 @@ def _durations(flows: Sequence[tuple[str, FlowStatus]]) -> Family:
         samples.append(Sample(flow.duration_ms, pairs, "_sum"))
         samples.append(Sample(flow.batches, pairs, "_count"))
     return Family(
-        f"{_PREFIX}_batch_duration_milliseconds", "summary", "How long batches took.", samples
+        f"{_PREFIX}_batch_duration_milliseconds", "summary", "The duration of batches.", samples
     )
 
 
@@ -105,44 +104,44 @@ def _seconds(moment: str | None) -> float | None:
 
 
 _OF_FLOWS: tuple[tuple[str, str, str, FlowFigure], ...] = (
-    ("rows_in_total", "counter", "Rows that the flow took in.", lambda one: one.rows_in),
-    ("rows_out_total", "counter", "Rows that it wrote to its target.", lambda one: one.rows_out),
+    ("rows_in_total", "counter", "Rows read by the flow.", lambda one: one.rows_in),
+    ("rows_out_total", "counter", "Rows written to the target.", lambda one: one.rows_out),
     (
         "rows_quarantined_total",
         "counter",
-        "Rows that it put into quarantine.",
+        "Rows put into quarantine.",
         lambda one: one.quarantined,
     ),
-    ("rows_dropped_total", "counter", "Rows that it left out.", lambda one: one.dropped),
+    ("rows_dropped_total", "counter", "Rows dropped.", lambda one: one.dropped),
     (
         "last_batch_duration_milliseconds",
         "gauge",
-        "How long the last batch took.",
+        "The duration of the last batch.",
         lambda one: one.last_duration_ms if one.last_at else None,
     ),
     (
         "last_success_timestamp_seconds",
         "gauge",
-        "When the last batch was written, since 1970.",
+        "The time of the last written batch, in seconds since 1970.",
         lambda one: _seconds(one.last_at),
     ),
     (
         "restarts_total",
         "counter",
-        "How often the flow was started again after a failure, in this run.",
+        "Restarts of the flow after a failure, in this run.",
         lambda one: one.restarts,
     ),
-    ("failed", "gauge", "1 if the flow has ended for good.", lambda one: one.state == "failed"),
+    ("failed", "gauge", "1 if the flow has failed for good.", lambda one: one.state == "failed"),
     (
         "running",
         "gauge",
-        "1 while the flow runs, 0 between a failure and the next try and after its end.",
+        "1 while the flow runs, 0 between a failure and the restart and after its end.",
         lambda one: one.state == "running",
     ),
     (
         "stale",
         "gauge",
-        "1 if the target is not as fresh as is expected of it.",
+        "1 if the target is not as fresh as expected.",
         lambda one: one.stale is not None,
     ),
 )
@@ -151,25 +150,25 @@ _OF_VIEWS: tuple[tuple[str, str, str, ViewFigure], ...] = (
     (
         "last_duration_milliseconds",
         "gauge",
-        "How long computing it took.",
+        "The duration of the last refresh.",
         lambda one: one.last_duration_ms if one.last_at else None,
     ),
     (
         "last_success_timestamp_seconds",
         "gauge",
-        "When it was last computed, since 1970.",
+        "The time of the last refresh, in seconds since 1970.",
         lambda one: _seconds(one.last_at),
     ),
     (
         "failed",
         "gauge",
-        "1 if it could not be computed when that was last tried.",
+        "1 if the last refresh failed.",
         lambda one: one.error is not None,
     ),
     (
         "stale",
         "gauge",
-        "1 if it is not as fresh as is expected of it.",
+        "1 if the view is not as fresh as expected.",
         lambda one: one.stale is not None,
     ),
 )

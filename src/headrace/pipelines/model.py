@@ -1,4 +1,4 @@
-"""What a pipeline consists of, as values: the words that its files declare and its runner reads.
+"""The model of a pipeline: values that its files declare and its runner reads.
 
 A pipeline is a graph of datasets. Sources are topics. Streaming tables and sinks are fed by flows;
 materialized views are computed whole; merged views are aggregates that the pipeline's
@@ -14,34 +14,36 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ERROR = "_error"
-"""A flow's column that says why a row could not be read; such rows go to quarantine."""
+"""A flow's column with the reason why a row could not be read; such rows go to quarantine."""
 PAYLOAD = "_payload"
 """A flow's column with the original bytes of a row; quarantine keeps it, the table does not."""
-RESERVED = (ERROR, PAYLOAD)
+KEPT_RECORD = "_kept_record"
+"""A flow's column with key, headers and times of the record, if the flow's query uses them."""
+RESERVED = (ERROR, PAYLOAD, KEPT_RECORD)
 
 SOURCES = "sources"
 """The namespace of a pipeline's topics: `sources.orders`."""
 RAW = "raw"
-"""The zone of what came, as it came: its tables only grow."""
+"""The zone of unchanged input: its tables only grow."""
 ZONES = (RAW, "staging", "trusted", "refined")
 DRIVER_ROWS_MAX = 100_000
-"""Batches by key or of changes with more rows are merged by tasks, unless pipeline.toml differs.
+"""Larger batches by key or of changes are merged by tasks, unless pipeline.toml differs.
 
-Measured, a million events of 95 bytes took up to 1.9 GB in the driver, this many 0.4 GB.
+A million events of 95 bytes took up to 1.9 GB in the driver, this many 0.4 GB (measured).
 """
 QUARANTINE = "quarantine"
-"""The namespace of what was refused: `quarantine.staging__orders` for `staging.orders`."""
+"""The namespace of rejected rows: `quarantine.staging__orders` for `staging.orders`."""
 
 
 class Architecture(enum.Enum):
-    """How aggregates are kept."""
+    """The two ways to keep aggregates."""
 
     KAPPA = "kappa"
     LAMBDA = "lambda"
 
 
 class Violation(enum.Enum):
-    """What becomes of rows that do not meet an expectation."""
+    """The consequence for rows that break an expectation."""
 
     WARN = "warn"
     DROP = "drop"
@@ -50,8 +52,8 @@ class Violation(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a pipeline's files something is declared."""
+class Location:
+    """The file and line of a declaration."""
 
     file: str
     line: int
@@ -62,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """Each row must make this SQL condition true."""
+    """An SQL condition that each row must meet."""
 
     condition: str
 
@@ -76,7 +78,7 @@ class UniqueKey:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The newest value of a time column may be so old when a batch was written."""
+    """The maximum age of the newest value of a time column when a batch is written."""
 
     column: str
     age_s_max: float
@@ -84,7 +86,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """So many rows a batch may have."""
+    """The number of rows that a batch may have."""
 
     least: int = 0
     most: int | None = None
@@ -92,7 +94,7 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """This SQL condition over aggregates must be true of each batch, such as `avg(price) < 100`."""
+    """An SQL condition over aggregates that each batch must meet, such as `avg(price) < 100`."""
 
     condition: str
 
@@ -102,7 +104,7 @@ Rule = RowRule | UniqueKey | Freshness | RowCount | TableRule
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A named rule about a table's rows, and what becomes of those that break it."""
+    """A named rule about a table's rows, and the consequence for rows that break it."""
 
     name: str
     rule: Rule
@@ -110,12 +112,12 @@ class Expectation:
 
 
 Query = str | Callable[[], "DataFrame"]
-"""SQL text, or a function that makes a DataFrame by `read` and `read_stream`."""
+"""SQL text, or a function that builds a DataFrame with `read` and `read_stream`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A flow whose rows are change events, to be applied to the target by key and sequence."""
+    """A flow whose rows are change events, applied to the target by key and sequence."""
 
     keys: tuple[str, ...]
     sequence_by: str
@@ -127,12 +129,12 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One way of rows into a streaming table or a sink."""
+    """A query that writes rows to a streaming table or a sink."""
 
     name: str
     target: str
     query: Query
-    place: Place
+    location: Location
     changes: Changes | None = None
     is_once: bool = False
     trigger: str | None = None
@@ -140,15 +142,15 @@ class Flow:
     realtime: str | None = None
     """The checkpoint interval of Spark's real-time mode, which only the stock connector has."""
     keeps_payloads: bool = False
-    """Whether rows bring the bytes that they were made of, for quarantine; analysis decides."""
+    """True if rows carry their original bytes, for quarantine; analysis decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A topic, or several, and how its payloads are read."""
+    """A topic, or several, and the format of the payloads."""
 
     name: str
-    place: Place
+    location: Location
     topic: str | None = None
     topic_pattern: str | None = None
     format: str = "bytes"
@@ -157,13 +159,13 @@ class Source:
     connector: str = "headrace"
     """`headrace`, or `kafka` for Spark's stock connector and its jars."""
     where: str | None = None
-    """An entry rule: records that do not meet it are passed over (ARC-7)."""
+    """An entry rule: records that do not meet it are skipped (ARC-7)."""
     category: str | None = None
     """An SQL expression that names a record's category, added as the column `_category`."""
     priority: int = 0
     """Flows of sources with a higher priority get a larger share of the executors."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further options of the reader; a registry's login may be among them."""
+    """Further options of the reader; may include a registry's login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +173,15 @@ class StreamingTable:
     """A table that flows append to, or keep by key."""
 
     name: str
-    place: Place
+    location: Location
     comment: str = ""
     schema: str | None = None
     partition_by: tuple[str, ...] | None = None
-    """None where nothing is said, which leaves tables of raw to `analysing.raw_days`."""
+    """None if not declared: tables of raw then follow `analysing.raw_days`."""
     keys: tuple[str, ...] = ()
-    """With keys, a flow's row replaces the row of the same key (output mode update)."""
+    """With keys, a flow's row replaces the row with the same key (output mode update)."""
     sequence_by: str | None = None
-    """A column that orders the rows of a key: one that comes late does not replace a newer one."""
+    """A column that orders the rows of a key: a late row does not replace a newer one."""
     expectations: tuple[Expectation, ...] = ()
     dead_letter_topic: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -187,48 +189,48 @@ class StreamingTable:
 
 @dataclass(frozen=True, slots=True)
 class MaterializedView:
-    """A table that is computed whole from others, when they have changed."""
+    """A table that is recomputed whole from others when they have changed."""
 
     name: str
     query: Query
-    place: Place
+    location: Location
     comment: str = ""
     partition_by: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     refresh: str | None = None
-    """How often at most, as `5 minutes`, or a cron line; None takes the pipeline's."""
+    """The least interval, such as `5 minutes`, or a cron line; None means the pipeline's."""
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TemporaryView:
-    """A named query that others may use; it is not stored."""
+    """A named query for other queries; it is not stored."""
 
     name: str
     query: Query
-    place: Place
+    location: Location
 
 
 @dataclass(frozen=True, slots=True)
 class MergedView:
-    """An aggregate over one table whose parts can be merged: sums, counts, least, most.
+    """An aggregate over one table whose parts can be merged by sum, min or max.
 
-    The query reads its one input by `read_stream`; its columns are the keys and the merged ones.
+    The query reads its one input with `read_stream`; its columns are the keys and the merged ones.
     """
 
     name: str
     query: Query
-    place: Place
+    location: Location
     merge: Mapping[str, str]
-    """For each column that is no key, how two parts become one: sum, min or max."""
+    """For each column outside of the key, how two parts become one: sum, min or max."""
     deduplicate_by: tuple[str, ...] = ()
-    """Columns of the input that make a record one; its second coming is not counted.
+    """Columns of the input that identify a record; a repeated record counts once.
 
-    They are the table's, also where a temporary view stands between it and the query.
+    They are columns of the table, even if a temporary view is between it and the query.
     """
     comment: str = ""
     refresh: str | None = None
-    """How often the batch layer runs; None takes the pipeline's."""
+    """The interval of the batch layer; None means the pipeline's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +238,13 @@ class Sink:
     """A topic that flows write to."""
 
     name: str
-    place: Place
+    location: Location
     topic: str
     format: str = "json"
     guarantee: str = "exactly-once"
     """exactly-once, idempotent or at-least-once."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further options of the writer; a registry's login may be among them."""
+    """Further options of the writer; may include a registry's login."""
 
 
 Dataset = StreamingTable | MaterializedView | TemporaryView | MergedView | Sink
@@ -257,17 +259,17 @@ _KINDS: Mapping[type[Dataset], str] = {
 
 
 def kind_of(dataset: Dataset) -> str:
-    """`streaming table`, `sink` and so on, for people."""
+    """Return the kind's name for messages: `streaming table`, `sink` and so on."""
     return _KINDS[type(dataset)]
 
 
 def takes_late_rows(table: StreamingTable, flow: Flow) -> bool:
-    """Whether a row that is older than others finds its place, and does not take theirs."""
+    """Return whether a late row is stored without replacing newer rows."""
     return not table.keys or table.sequence_by is not None or flow.changes is not None
 
 
 def output_mode(flow: Flow, target: Dataset) -> str:
-    """How Spark hands out a flow's rows: as updates where they may replace others, else once."""
+    """Return Spark's output mode: update if rows may replace others, else append."""
     if isinstance(target, Sink) and "outputMode" in target.options:
         return target.options["outputMode"]
     is_keyed = isinstance(target, StreamingTable) and bool(target.keys)
@@ -275,7 +277,7 @@ def output_mode(flow: Flow, target: Dataset) -> str:
 
 
 class Requirement(enum.Enum):
-    """What a zone may ask of each of its tables."""
+    """A demand of a zone on each of its tables."""
 
     CHECKS = "checks"
     """An expectation or a key."""
@@ -286,12 +288,12 @@ class Requirement(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Above which share of refused rows nothing of a batch is promoted into a zone."""
+    """The share of rejected rows above which a zone rejects the whole batch."""
 
     quarantined_max: float
     """1 is all rows of a batch."""
     rows_min: int = 100
-    """Smaller batches are not judged: one bad row of three says little."""
+    """Smaller batches always pass: one bad row of three means little."""
 
     def is_shut(self, rows: int, quarantined: int) -> bool:
         return rows >= self.rows_min and quarantined > self.quarantined_max * rows
@@ -299,59 +301,59 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What a zone asks for before rows are promoted into it (ARC-4)."""
+    """The rules of a zone for rows that are promoted into it (ARC-4)."""
 
     reads: tuple[str, ...] | None = None
-    """The zones that its tables may read, `sources` and `quarantine`; None takes the usual way."""
+    """The zones that its tables may read, `sources` and `quarantine`; None means the default."""
     requires: tuple[Requirement, ...] = ()
     gate: Gate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """What pipeline.toml says of the pipeline as a whole."""
+    """The settings in pipeline.toml for the whole pipeline."""
 
     name: str
     version: str = ""
-    """A label of the user's; which files count is told by the pipeline's fingerprint."""
+    """The user's label; the pipeline's fingerprint identifies the files."""
     architecture: Architecture = Architecture.KAPPA
     bootstrap: str = "127.0.0.1:9092"
     names_brokers: bool = False
-    """Whether these brokers were chosen, and are not only the usual ones."""
+    """True if the user chose these brokers."""
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further client properties, such as a login; never logged."""
     lake: str = "lake"
     master: str = "local[*]"
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Settings of Spark; keys of stores may be among them."""
+    """Settings of Spark; may include keys of stores."""
     trigger: str = "1 second"
     refresh: str = "1 minute"
     libraries: tuple[str, ...] = ("**/*.sql", "**/*.py")
     group: str | None = None
-    """The consumer group under which progress is visible; None makes `pipeline.flow`."""
+    """The consumer group that shows progress; None uses `pipeline.flow`."""
     zones: tuple[str, ...] = ZONES
     promotions: Mapping[str, Promotion] = field(default_factory=dict)
-    """By zone, of those that pipeline.toml declares rules for."""
+    """By zone, for zones that pipeline.toml declares rules for."""
     driver_rows_max: int = DRIVER_ROWS_MAX
 
 
 def trigger_of(flow: Flow, settings: PipelineSettings) -> str:
-    """How long a flow's query waits between two looks for rows, in a continuous run."""
+    """Return the interval between two batches of a flow in a continuous run."""
     return flow.trigger or settings.trigger
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """All that a folder declares. Names are unique over all kinds of datasets."""
+    """All declarations of a folder. Names are unique over all kinds of datasets."""
 
     settings: PipelineSettings
     directory: str
     sources: Mapping[str, Source]
-    """By the name behind `sources.`, so `orders` for `sources.orders`."""
+    """By the name after `sources.`: `orders` for `sources.orders`."""
     datasets: Mapping[str, Dataset]
     flows: tuple[Flow, ...]
     fingerprint: str = ""
-    """Tells one state of the folder's files from another, see `loaded_files`."""
+    """Identifies the state of the folder's files, see `loaded_files`."""
 
     def flows_into(self, table: str) -> tuple[Flow, ...]:
         """The flows that write to a table, a view or a sink."""

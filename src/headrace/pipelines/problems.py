@@ -1,29 +1,29 @@
-"""What is wrong with a pipeline, told all at once and each with the file and the line.
+"""Problems of a pipeline, reported all at once, each with file and line.
 
-Someone who fixes a folder of files wants to see every mistake in one go, so the parts that read
-and check it collect problems, and only the last of them raises.
+The parts that read and check a folder collect problems; only the last one raises them, so that a
+user sees every mistake in one run.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.model import Pipeline, Place, StreamingTable
+from headrace.pipelines.model import Location, Pipeline, StreamingTable
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: what is wrong and what to do about it."""
+    """A mistake, and the advice to correct it."""
 
     text: str
-    place: Place | None = None
+    location: Location | None = None
 
     def __str__(self) -> str:
-        return self.text if self.place is None else f"{self.place}: {self.text}"
+        return self.text if self.location is None else f"{self.location}: {self.text}"
 
 
 class PipelineError(HeadraceError):
-    """A pipeline that cannot be run as it is; `problems` has all that was found."""
+    """A pipeline that cannot run as declared; `problems` has all that was found."""
 
     def __init__(self, *problems: Problem | str) -> None:
         self.problems = tuple(
@@ -31,9 +31,11 @@ class PipelineError(HeadraceError):
         )
         super().__init__("\n".join(map(str, self.problems)))
 
-    def placed(self, place: Place, what: str = "") -> list[Problem]:
-        """The problems; those without a place of their own get this one, and say `what` first."""
-        return [one if one.place else Problem(f"{what}{one.text}", place) for one in self.problems]
+    def located(self, location: Location, what: str = "") -> list[Problem]:
+        """Return the problems; those without a location get this one, with `what` in front."""
+        return [
+            one if one.location else Problem(f"{what}{one.text}", location) for one in self.problems
+        ]
 
 
 def raise_if_any(problems: Iterable[Problem]) -> None:
@@ -43,14 +45,14 @@ def raise_if_any(problems: Iterable[Problem]) -> None:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Each problem once, by file and line."""
+    """Return each problem once, by file and line."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
 def nearest(name: str, names: Iterable[str], prefix: str = "") -> str:
-    """`; did you mean staging.orders?` when something like the name is there, else nothing.
+    """Return `; did you mean staging.orders?` for a similar name, or an empty text.
 
-    What all names begin with is given apart, as it would make them all alike.
+    `prefix` is common to all names and kept out of the comparison.
     """
     from difflib import get_close_matches  # Only ever needed on the way to an error.
 
@@ -59,13 +61,13 @@ def nearest(name: str, names: Iterable[str], prefix: str = "") -> str:
 
 
 def no_streaming_table(pipeline: Pipeline, name: str) -> str:
-    """That a name is no streaming table's, and which ones there are; a zone is easily left out."""
+    """Return the message for an unknown streaming table; a forgotten zone is the usual cause."""
     tables = [one.name for one in pipeline.datasets.values() if isinstance(one, StreamingTable)]
     same = [table for table in tables if table.partition(".")[2] == name.rpartition(".")[2]]
     near = f"; did you mean {' or '.join(same[:2])}?" if same else nearest(name, tables)
     there = f"there are {', '.join(tables)}" if tables else "it has none"
-    return f"{name} is no streaming table of {pipeline.settings.name} ({there}){near}"
+    return f"{name} is not a streaming table of {pipeline.settings.name} ({there}){near}"
 
 
 def _order(problem: Problem) -> tuple[str, int]:
-    return (problem.place.file, problem.place.line) if problem.place else ("", 0)
+    return (problem.location.file, problem.location.line) if problem.location else ("", 0)

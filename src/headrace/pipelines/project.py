@@ -1,7 +1,7 @@
-"""A pipeline's folder made into a `Pipeline`: pipeline.toml, then every SQL and Python file.
+"""Loading of a pipeline's folder: pipeline.toml, then every SQL and Python file.
 
-All that is wrong is found in one go and raised as one error. Python files are run once, with
-the folder on the path, so that they can import their neighbours.
+All problems are collected and raised as one error. Python files run once, with the folder on the
+path, so that they can import their neighbours.
 """
 
 import os
@@ -17,7 +17,7 @@ from headrace.pipelines.declaring.registry import Registry, collecting
 from headrace.pipelines.declaring.settings_file import SettingsFile, is_like
 from headrace.pipelines.declaring.sql_files import declare_file
 from headrace.pipelines.loaded_files import LoadedFiles
-from headrace.pipelines.model import Pipeline, Place
+from headrace.pipelines.model import Location, Pipeline
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.spark.connect import is_connect_url
 
@@ -31,9 +31,9 @@ def load(
     *,
     master: str | None = None,
 ) -> Pipeline:
-    """All that a folder declares; a PipelineError has everything that is wrong with it.
+    """Load a folder; the PipelineError of an invalid one has all problems.
 
-    `master` is where it will run, if that is not where its settings say.
+    `master` replaces the Spark master of the settings.
     """
     folder = Path(directory).absolute()
     file = SettingsFile(folder, environment)
@@ -65,16 +65,16 @@ def load(
 
 
 def library_files(folder: Path, patterns: Sequence[str], skipped: Path) -> list[Path]:
-    """The files that declare, in the order of their names.
+    """Return the files with declarations, sorted by name.
 
-    Tests, hidden files and those that begin with an underscore do not; the latter may be
-    imported by others. Folders of data are not walked through.
+    Tests, hidden files and files with a leading underscore are left out; others may import the
+    latter. Folders of data are not searched.
     """
     found: list[Path] = []
     for directory, folders, files in os.walk(folder):
-        place = Path(directory)
-        folders[:] = [name for name in folders if _declares(name) and place / name != skipped]
-        paths = [place / name for name in files if _declares(name)]
+        location = Path(directory)
+        folders[:] = [name for name in folders if _declares(name) and location / name != skipped]
+        paths = [location / name for name in files if _declares(name)]
         found += [
             path
             for path in paths
@@ -85,10 +85,10 @@ def library_files(folder: Path, patterns: Sequence[str], skipped: Path) -> list[
 
 @contextmanager
 def importing_from(folder: Path) -> Iterator[list[Path]]:
-    """Let files import their neighbours, and forget these afterwards; the list is theirs then.
+    """Let files import their neighbours, then forget these; the list has them at the end.
 
-    Two pipelines in one process may have neighbours of one name. And what is not in
-    `sys.modules` goes to Spark's workers by value: they do not have the folder.
+    Two pipelines in one process may have neighbours of one name. And modules that are not in
+    `sys.modules` are pickled by value for Spark's workers, which do not have the folder.
     """
     before = set(sys.modules)
     imported: list[Path] = []
@@ -106,10 +106,10 @@ def importing_from(folder: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def functions_for(master: str) -> Iterator[None]:
-    """Let PySpark's functions be those of Spark Connect if the pipeline runs there.
+    """Make PySpark's functions those of Spark Connect if the pipeline runs there.
 
-    A UDF is of the one kind or the other from when it is made, and files make theirs before there
-    is a session, which would tell PySpark so by this variable.
+    A UDF gets its kind when it is created. Files create theirs before a session exists, which would
+    set this variable.
     """
     if not is_connect_url(master) or _CONNECT_MODE in os.environ:
         yield
@@ -122,7 +122,6 @@ def functions_for(master: str) -> Iterator[None]:
 
 
 def _declares(name: str) -> bool:
-    """Whether a file or folder of this name may have declarations in it."""
     is_test = name.startswith("test_") or name in ("tests", "conftest.py")
     return not is_test and not name.startswith((".", "_"))
 
@@ -132,7 +131,7 @@ def _declare(path: Path, folder: Path, registry: Registry, loaded: LoadedFiles) 
     try:
         text = loaded.text(path)
     except UnicodeDecodeError:
-        registry.complain("the file is not in UTF-8", Place(file, 1))
+        registry.complain("the file is not in UTF-8", Location(file, 1))
         return
     if path.suffix == ".sql":
         declare_file(text, file, registry)
@@ -141,7 +140,7 @@ def _declare(path: Path, folder: Path, registry: Registry, loaded: LoadedFiles) 
 
 
 def _run(text: str, path: Path, file: str, registry: Registry) -> None:
-    """Run a Python file; whatever it raises is a problem at the line where it left the folder."""
+    """Run a Python file; its error is a problem at the line where it left the folder."""
     name = "headrace_pipeline." + ".".join(Path(file).with_suffix("").parts)
     module = ModuleType(name)
     module.__file__ = str(path)
@@ -149,27 +148,31 @@ def _run(text: str, path: Path, file: str, registry: Registry) -> None:
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
     except PipelineError as error:
-        registry.problems += error.placed(_place_of(error, registry, file))
+        registry.problems += error.located(_location_of(error, registry, file))
     except SyntaxError as error:
         registry.complain(f"SyntaxError: {error.msg}", _place_of_syntax(error, registry, file))
     except (Exception, SystemExit) as error:
         if _is_pyspark_missing(error):
             raise
-        # A user's file may raise anything, and the other files are to be seen nevertheless.
-        registry.complain(short_text(error), _place_of(error, registry, file))
+        # A user's file may raise anything; the other files are still checked.
+        registry.complain(short_text(error), _location_of(error, registry, file))
 
 
 def _is_pyspark_missing(error: BaseException) -> bool:
-    """Whether PySpark is not installed, no fault of the file; the command line says what to do."""
+    """Return whether PySpark is missing, on which the command line has advice."""
     return isinstance(error, ModuleNotFoundError) and error.name == "pyspark"
 
 
-def _place_of(error: BaseException, registry: Registry, file: str) -> Place:
-    """The innermost line of the folder's own files on the way to an error."""
+def _location_of(error: BaseException, registry: Registry, file: str) -> Location:
+    """Return the innermost line of the folder's own files in an error's trace."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(registry.directory)]
-    return registry.place(own[-1].filename, own[-1].lineno or 1) if own else Place(file, 1)
+    return registry.location(own[-1].filename, own[-1].lineno or 1) if own else Location(file, 1)
 
 
-def _place_of_syntax(error: SyntaxError, registry: Registry, file: str) -> Place:
-    return registry.place(error.filename, error.lineno or 1) if error.filename else Place(file, 1)
+def _place_of_syntax(error: SyntaxError, registry: Registry, file: str) -> Location:
+    return (
+        registry.location(error.filename, error.lineno or 1)
+        if error.filename
+        else Location(file, 1)
+    )

@@ -1,4 +1,4 @@
-"""The Spark session in which pipelines run, and the log where Spark says what it has to say."""
+"""The Spark session of pipelines, and the log that its output goes to."""
 
 import os
 import sys
@@ -10,28 +10,27 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.state import state_of
-from headrace.spark.class_archive import DRIVER_OPTIONS
+from headrace.pipelines.running.state.folders import state_of
 from headrace.spark.connect import is_connect_url
-from headrace.spark.starting import ended_by_signals
+from headrace.spark.launching.cancellation import cancelled_by_signals
+from headrace.spark.launching.class_archive import DRIVER_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG_BYTES_MAX = 10 << 20
-_CALLED_OFF = b"\nstopping the start of Spark ...\n"
+_CANCELLED = b"\nstopping the start of Spark ...\n"
 _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
-"""A dry run is over before the better compiler pays, which takes half of all that it costs."""
+"""A dry run ends before the optimizing compiler pays off; it takes half of the start-up CPU."""
 
-Tell = Callable[[], None]
+Announce = Callable[[], None]
 
 
-def say_nothing() -> None:
-    """Where nobody waits for Spark to start."""
+def announce_nothing() -> None:
+    """The default if no start is announced."""
 
 
 def _never() -> bool:
-    """Where nobody can ask for an end but by a signal."""
     return False
 
 
@@ -39,17 +38,17 @@ def _never() -> bool:
 def session_for(
     pipelines: Sequence[Pipeline],
     given: "SparkSession | None",
-    starting: Tell = say_nothing,
+    starting: Announce = announce_nothing,
     is_stopped: Callable[[], bool] = _never,
 ) -> Iterator["SparkSession"]:
-    """The session that was given, or one that is stopped afterwards; its start takes a while.
+    """Yield the given session, or start one and stop it afterwards.
 
-    What Spark raises meanwhile is told in one line; its own pages are in its log.
+    Spark's errors become one sentence with the path of the log, which has the details.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from headrace.pipelines.running.restarts import told
+    from headrace.pipelines.running.driving.restarts import JVM_GONE, one_sentence
 
     try:
         if given is None:
@@ -58,13 +57,13 @@ def session_for(
         try:
             yield session
         finally:
-            # A Spark that was ended by the signal that ends us cannot be asked to stop.
+            # A Spark that got the same signal as this process cannot be stopped any more.
             with suppress(Py4JError, OSError):
                 if given is None:
                     session.stop()
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, *JVM_GONE) as error:
         log = state_of(pipelines[0]).spark_log
-        raise PipelineError(f"Spark failed: {told(error)}; see {log}") from error
+        raise PipelineError(f"Spark failed: {one_sentence(error)}; see {log}") from error
 
 
 def open_spark(
@@ -73,9 +72,9 @@ def open_spark(
     *,
     is_dry_run: bool = False,
 ) -> "SparkSession":
-    """One session for all pipelines: starting it takes longer than most of what they do.
+    """Start one session for all pipelines; a start costs more than most of their work.
 
-    Ctrl-C and its likes do not wait for that: `StartCalledOff`.
+    Ctrl-C cancels the start by `StartCancelled`.
     """
     from headrace.spark.java import find_java
     from headrace.spark.session import open_session
@@ -89,25 +88,40 @@ def open_spark(
     master = pipelines[0].settings.master
     with (
         spark_log(state_of(pipelines[0]).spark_log) as terminal,
-        ended_by_signals(partial(os.write, terminal, _CALLED_OFF), is_stopped),
+        cancelled_by_signals(partial(os.write, terminal, _CANCELLED), is_stopped),
     ):
         if not is_connect_url(master):
             find_java()
-        return open_session(name, master, settings)
+        session = open_session(name, master, settings)
+    silence_accumulators()
+    return session
+
+
+def silence_accumulators() -> None:
+    """Keep PySpark from printing a trace if the JVM is lost, which the run reports in one line."""
+    from pyspark import accumulators
+
+    # PySpark has no setting for it. Older versions lack the server on a Unix socket.
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        if server := getattr(accumulators, name, None):
+            server.handle_error = _ignore_error
+
+
+def _ignore_error(self: object, request: object, client_address: object) -> None:
+    pass
 
 
 def dry_run_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """What a session that only plans has besides; options of the user's come later, and win."""
+    """Return the settings of a session that only plans; the user's own options win."""
     return {DRIVER_OPTIONS: f"{_ONE_COMPILER} {given.get(DRIVER_OPTIONS, '')}".rstrip()}
 
 
 @contextmanager
 def spark_log(path: Path) -> Iterator[int]:
-    """Let a JVM that is started meanwhile, and its workers, write to a file.
+    """Redirect the output of a JVM that starts in this block, and of its workers, to a file.
 
-    Spark writes pages of traces also for what is caught and told in one line; a user's terminal is
-    no place for them. What this process itself says later goes where it did, and meanwhile by the
-    number that one gets.
+    Spark writes pages of traces even for errors that are caught and reported in one line. The
+    block gets the descriptor of the terminal; afterwards this process writes to it as before.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:

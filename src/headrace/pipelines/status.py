@@ -1,4 +1,4 @@
-"""How a pipeline stands: the words of the status file, the screen and other programs."""
+"""The status of a pipeline, as in the status file, on the screen and for other programs."""
 
 from collections.abc import Sequence
 
@@ -6,26 +6,26 @@ import msgspec
 
 
 class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A flow: what it has moved since it began, and what its last batch was."""
+    """A flow: its totals, and its last batch."""
 
     flow: str
     target: str = ""
     zone: str = ""
     state: str = ""
-    """running, retrying, waiting (for what it reads to change its architecture), ended, failed, or
-    died with its driver."""
+    """running, retrying, waiting (until a view that it reads has changed its architecture), ended,
+    failed, or died with its driver."""
     rows_in: int = 0
     rows_out: int = 0
     quarantined: int = 0
-    """All that it has put there, also what a redrive has taken out since."""
+    """All rows ever put into quarantine, including those that redrive has taken out."""
     dropped: int = 0
     broken: dict[str, int] = {}
     lag: int | None = None
-    """The records that are yet to be read; None where that is not known, as of tables."""
+    """The records and rows that are not read yet; None if unknown."""
     lags: dict[str, dict[str, int]] = {}
-    """The same by topic and partition."""
+    """The records by topic and partition."""
     restarts: int = 0
-    """How often it was started again after a failure, in this run."""
+    """Restarts after a failure, in this run."""
     batch: int = -1
     batches: int = 0
     duration_ms: int = 0
@@ -33,10 +33,10 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_duration_ms: int = 0
     last_at: str | None = None
     next_at: str | None = None
-    """When it looks for rows again, or is started again; None where that is not by the clock."""
+    """The time of the next batch or restart; None without a schedule."""
     error: str | None = None
     stale: str | None = None
-    """Why its table is not as fresh as is expected of it."""
+    """The reason why its table is not as fresh as expected."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ViewStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A view that is computed whole: when that was, and when it will be."""
+    """A view that is computed whole, with its last and next refresh."""
 
     view: str
     zone: str = ""
@@ -54,7 +54,7 @@ class ViewStatus(msgspec.Struct, frozen=True, kw_only=True):
     next_at: str | None = None
     error: str | None = None
     stale: str | None = None
-    """Why it is not as fresh as is expected of it."""
+    """The reason why it is not as fresh as expected."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class ViewStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A pipeline at some moment."""
+    """A pipeline at one moment."""
 
     pipeline: str
     state: str
@@ -70,9 +70,9 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     lake: str = ""
     version: str = ""
     fingerprint: str = ""
-    """By which state of its files it runs or ran."""
+    """The state of its files in this run."""
     folder_fingerprint: str = ""
-    """That of the files in its folder, when someone asks; they count from the next start."""
+    """The current state of the files in its folder; they count from the next start."""
     architecture: str = ""
     mode: str = ""
     """once or continuous."""
@@ -81,7 +81,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     flows: tuple[FlowStatus, ...] = ()
     views: tuple[ViewStatus, ...] = ()
     moving: tuple[str, ...] = ()
-    """Merged views that are built for another architecture; readers see the old tables so far."""
+    """Merged views being built for another architecture; readers still see the old tables."""
 
     @property
     def parts(self) -> Sequence[FlowStatus | ViewStatus]:
@@ -89,16 +89,16 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stale(self) -> Sequence[str]:
-        """What is to be told of tables that are not fresh; several flows may feed one."""
+        """The reasons of all stale tables, each once: several flows may feed one table."""
         return tuple(dict.fromkeys(one.stale for one in self.parts if one.stale))
 
     @property
     def rows_in(self) -> int:
-        """The rows that all flows have taken in."""
+        """The rows that all flows have read."""
         return sum(flow.rows_in for flow in self.flows)
 
     @property
     def lag(self) -> int | None:
-        """The records that are yet to be read, as far as flows know."""
+        """The records that are not read yet, as far as flows report it."""
         known = [flow.lag for flow in self.flows if flow.lag is not None]
         return sum(known) if known else None

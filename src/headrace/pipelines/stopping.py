@@ -1,4 +1,4 @@
-"""How a run of pipelines is asked to end, and how it takes the signals that ask for it."""
+"""Requests to stop a run of pipelines, by signal or command."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import Any, Self
 
 from headrace.pipelines.model import Pipeline
-from headrace.pipelines.running.state import state_of
-from headrace.runtime.signals import heeded
+from headrace.pipelines.running.state.folders import state_of
+from headrace.runtime.signals import ending_signals
 
 
 class StopRequest:
-    """Whether someone wants the run to end: by Ctrl-C, a signal, or `pipelines stop`.
+    """Reports whether the run is to end: by Ctrl-C, a signal, or `pipelines stop`.
 
-    Signals are taken only where they can be, in the main thread, and given back afterwards.
+    Signals are handled only in the main thread; the earlier handlers are restored afterwards.
     """
 
     def __init__(
@@ -42,13 +42,15 @@ class StopRequest:
             signal.signal(number, handler)
 
     def take(self) -> dict[int, Any]:
-        """Take the signals, again after someone else did: a Spark session does when it starts."""
+        """Handle the signals, again after the start of a Spark session, which replaces handlers."""
         if threading.current_thread() is not threading.main_thread():
             return {}
-        return {number: signal.signal(number, lambda *_: self._ask()) for number in heeded()}
+        return {
+            number: signal.signal(number, lambda *_: self._ask()) for number in ending_signals()
+        }
 
     def _ask(self) -> None:
-        """Stop, and then say so: a terminal that was closed has nobody to tell, and is no error."""
+        """Stop, and announce it; a terminal that was closed is not an error."""
         if self._asked.is_set():
             return
         self._asked.set()

@@ -1,10 +1,10 @@
-"""What a member of a share group says of a record, by the numbers of Kafka's requests (KIP-932)."""
+"""The acknowledgement types of share groups, with the numbers of Kafka's requests (KIP-932)."""
 
 from enum import IntEnum
 
 
 class AcknowledgeType(IntEnum):
-    """A gap is an offset at which the member found no record; renewals want ShareAcknowledge v2."""
+    """A gap is an offset without a record; renewals need ShareAcknowledge v2."""
 
     GAP = 0
     ACCEPT = 1

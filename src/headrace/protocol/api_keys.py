@@ -1,4 +1,4 @@
-"""The APIs that Kafka has, and from which version each speaks the flexible encoding.
+"""The APIs of Kafka, and the version from which each uses the flexible encoding.
 
 Written by `tools/schemas.py`.
 """

@@ -1,8 +1,8 @@
-"""Record batches, format version 2: what a log holds and what clients send and fetch.
+"""Record batches, format version 2: the content of logs, of Produce and of Fetch.
 
 A batch is a header of 61 bytes and a block of records, compressed as a whole. The CRC starts
 at the attributes, so base offset and leader epoch may be written into a finished batch: a
-leader names the offsets of a batch by patching twelve bytes.
+leader assigns offsets by patching twelve bytes.
 
     i64 base offset · i32 length of what follows · i32 leader epoch · i8 magic 2 · u32 crc32c
     i16 attributes · i32 last offset delta · i64 base timestamp · i64 max timestamp
@@ -20,13 +20,7 @@ import msgspec
 from fastcrc.crc32 import iscsi
 
 from headrace.errors import CorruptMessage
-from headrace.protocol.compression import (
-    DECOMPRESSED_SIZE_MAX,
-    Buffer,
-    Codec,
-    compress,
-    decompress,
-)
+from headrace.protocol.compression import DECOMPRESSED_SIZE_MAX, Buffer, Codec, compress, decompress
 from headrace.protocol.records import Headers, append_record, scan_records, value_and_headers
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -39,7 +33,7 @@ MAGIC: Final = 2
 MAGIC_POSITION: Final = 16
 CRC_POSITION: Final = 17
 ATTRIBUTES_POSITION: Final = 21
-"""Where the checksummed part begins."""
+"""The start of the checksummed part."""
 PRODUCER_ID_POSITION: Final = 43
 
 CODEC_MASK: Final = 0x07
@@ -47,7 +41,7 @@ LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
-"""Set by compaction: the base timestamp says when tombstones and markers may go."""
+"""Set by compaction: the base timestamp is the time when tombstones and markers may be deleted."""
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -60,7 +54,7 @@ _CRC = struct.Struct(">I")
 class BatchHeader(msgspec.Struct, gc=False):
     """The fixed part of a batch, in the order of its bytes.
 
-    `size` is that of the whole batch, `LOG_OVERHEAD` included.
+    `size` is the size of the whole batch, `LOG_OVERHEAD` included.
     """
 
     base_offset: int
@@ -118,7 +112,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One record, for code that can afford an object for each."""
+    """One record, for code outside of the hot paths."""
 
     offset: int
     timestamp: int
@@ -133,9 +127,9 @@ def crc32c(data: Buffer) -> int:
 
 
 def read_header(data: Buffer, position: int = 0, *, data_position: int = 0) -> BatchHeader:
-    """The header at `position`; the batch behind it may be cut off and is not looked at.
+    """The header at `position`; the batch behind it may be cut off and is not read.
 
-    `data_position` says where in its file the data begins, for errors to name a true place.
+    `data_position` is the position of the data in its file, for the position in errors.
     """
     if len(data) - position < HEADER_SIZE:
         place = data_position + position
@@ -179,7 +173,7 @@ def check_crc(data: Buffer, position: int, size: int, *, data_position: int = 0)
 
 
 def seal(batch: bytearray | memoryview) -> None:
-    """Write the checksum of a batch whose other bytes are final."""
+    """Write the checksum of a batch; its other bytes must be final."""
     _CRC.pack_into(batch, CRC_POSITION, computed_crc(batch, 0, len(batch)))
 
 

@@ -11,12 +11,7 @@ from typing import Any, TypeVar
 from headrace.errors import UnsupportedVersion
 from headrace.protocol.message import Message
 from headrace.protocol.primitives import DecodeError, reading_failure
-from headrace.protocol.readers import (
-    BoundedReader,
-    Reader,
-    compile_bounded_reader,
-    compile_reader,
-)
+from headrace.protocol.readers import BoundedReader, Reader, compile_bounded_reader, compile_reader
 from headrace.protocol.writers import Writer, compile_writer
 
 __all__ = [
@@ -31,12 +26,12 @@ __all__ = [
 ]
 
 ELEMENT_SIZE_MIN = 1
-"""The least that an element of an array takes, in bytes."""
+"""Minimum size of an element of an array, in bytes."""
 
 M = TypeVar("M", bound=Message)
 
 _REFUSALS = (DecodeError, struct.error, IndexError, UnicodeDecodeError)
-"""What a compiled reader raises when the bytes are not its message."""
+"""The exceptions of compiled readers for bytes that are not the message."""
 
 _readers: dict[tuple[type[Message], int], Reader[Any]] = {}
 _bounded_readers: dict[tuple[type[Message], int], BoundedReader[Any]] = {}
@@ -55,7 +50,7 @@ def encode(message: Message, version: int) -> bytearray:
 
 
 def encode_into(message: Message, version: int, out: bytearray) -> None:
-    """Append the bytes of a message to what is there already."""
+    """Append the bytes of a message to a buffer."""
     (_writers.get((type(message), version)) or writer(type(message), version))(message, out)
 
 
@@ -95,9 +90,9 @@ def read(
 def read_bounded(
     message: type[M], version: int, data: memoryview, position: int, elements_max: int
 ) -> tuple[M, int]:
-    """The message at `position` of what a stranger sent, if its arrays are not too long.
+    """The message at `position` of untrusted bytes, with a limit on array elements.
 
-    A message that is short enough cannot have that many and is read at once.
+    A short message cannot exceed the limit and is read without counting.
     """
     if len(data) - position <= elements_max * ELEMENT_SIZE_MIN:
         return read(message, version, data, position)

@@ -1,9 +1,9 @@
-"""The four codecs of a record batch, in the framings that Kafka's clients read and write.
+"""The four codecs of a record batch, in the framings of Kafka's clients.
 
-Decompression is bounded: a batch of a kilobyte can claim to hold terabytes, so nothing is
-allocated on the word of the sender beyond `size_max`, and whatever is wrong with compressed
-bytes comes out as `CorruptMessage`. gzip needs only the standard library; the others come
-from cramjam, which is loaded at the first use because most brokers never need it.
+Decompression is bounded: a batch of a kilobyte can claim to hold terabytes, so no more than
+`size_max` is ever allocated, and invalid compressed bytes raise `CorruptMessage`. gzip needs only
+the standard library; the others come from cramjam, which is loaded at the first use because most
+brokers never need it.
 """
 
 import struct
@@ -18,7 +18,7 @@ from headrace.errors import CorruptMessage, UnsupportedCompressionType
 Buffer = bytes | bytearray | memoryview
 
 DECOMPRESSED_SIZE_MAX: Final = 1 << 26
-"""What one batch may hold: far above any client's batch, far below what hurts the machine."""
+"""The maximum size of a batch: far above any client's batch, harmless for the machine."""
 
 
 class Codec(IntEnum):
@@ -163,10 +163,10 @@ def _decompress_snappy_block(block: memoryview, size_max: int) -> bytes:
 def _decompress_into(
     decompress_into: Callable[[Buffer, mmap], int], data: Buffer, size_max: int
 ) -> memoryview:
-    """Decompress into room for `size_max` bytes that costs only the pages really written.
+    """Decompress into a buffer of `size_max` bytes that costs only the pages written.
 
-    Neither format has to say how large its content is, and trying ever larger buffers
-    would do the work several times; an anonymous mapping is the cheap kind of large buffer.
+    Neither format must state its uncompressed size, and trying ever larger buffers would repeat
+    the work; an anonymous mapping is a cheap large buffer.
     """
     from cramjam import DecompressionError
 

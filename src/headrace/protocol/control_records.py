@@ -1,4 +1,4 @@
-"""Control records: what brokers write among the records of clients, told apart by their keys."""
+"""Control records: records of brokers among the records of clients, with a type in the key."""
 
 from enum import IntEnum
 from struct import Struct
@@ -9,7 +9,7 @@ _KEY = Struct(">hh")  # The key's own version, and the type.
 
 
 class ControlType(IntEnum):
-    """What a control record says: the end of a transaction, or something about a quorum's log."""
+    """The type of a control record: the end of a transaction, or an event of a quorum's log."""
 
     ABORT = 0
     COMMIT = 1
@@ -26,7 +26,7 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def control_type(key: bytes | None) -> int:
-    """The type in a control record's key; later versions of Kafka may have more than we know."""
+    """The type in a control record's key; later versions of Kafka may have other types."""
     if key is None or len(key) < _KEY.size:
         raise CorruptMessage("a control record has no key")
     kind: int = _KEY.unpack_from(key)[1]

@@ -1,8 +1,8 @@
 """The keys and values of coordinator records: a type or a version, and then the message.
 
-A key opens with the number of the record's type, a value with its own version; a value that
-is null deletes what the key names. Kafka's loaders pass over a type they do not know, and so
-does `decode_key`: a newer version may have written it, and nothing of ours depends on it.
+A key opens with the number of the record's type, a value with its own version; a null value
+deletes the key. Kafka's loaders skip unknown types, and so does `decode_key`: a newer version may
+have written the record, and no state here depends on it.
 """
 
 from struct import Struct
@@ -66,7 +66,7 @@ def encode_value(value: Message, version: int = 0) -> bytes:
 
 
 def decode_key(types: RecordTypes, data: Bytes) -> Message | None:
-    """The key, or None when it is of a type that is not ours to know."""
+    """The key, or None if its type is unknown."""
     found = types.get(_number(data))
     return None if found is None else decode(found.key, 0, data, 2)
 
@@ -82,6 +82,6 @@ def decode_value(types: RecordTypes, key: Message, data: Bytes) -> Message:
 
 def _number(data: Bytes) -> int:
     if len(data) < 2:
-        raise DecodeError(f"{len(data)} bytes are no coordinator record")
+        raise DecodeError(f"{len(data)} bytes are not a coordinator record")
     number: int = _NUMBER.unpack_from(data)[0]
     return number

@@ -1,7 +1,7 @@
-"""Which errors a response tells, wherever in it they stand.
+"""Collect the errors of a response from all its levels.
 
 Responses put their error codes at the top, in each topic, in each partition. For each kind of
-response one function is compiled that looks only where a code can be, so that counting the
+response one function is compiled that reads only the fields with codes, so that counting the
 errors of an answer without any costs a few comparisons.
 """
 
@@ -31,15 +31,15 @@ def _look_into(source: Source, name: str, structure: AnyStructure) -> None:
     for field in fields_of(structure):
         if field.name == _ERROR_CODE:
             source.add(f"if {name}.{_ERROR_CODE}: found.append({name}.{_ERROR_CODE})")
-        elif field.is_array and field.structure is not None and _tells_errors(field.structure):
+        elif field.is_array and field.structure is not None and _has_error_codes(field.structure):
             element = source.fresh("element")
             with source.block(f"for {element} in {name}.{field.name} or ():"):
                 _look_into(source, element, field.structure)
 
 
-def _tells_errors(structure: AnyStructure) -> bool:
+def _has_error_codes(structure: AnyStructure) -> bool:
     return any(
         field.name == _ERROR_CODE
-        or (field.is_array and field.structure is not None and _tells_errors(field.structure))
+        or (field.is_array and field.structure is not None and _has_error_codes(field.structure))
         for field in fields_of(structure)
     )

@@ -1,7 +1,7 @@
-"""The field tables of messages, read into objects that the codec compiles from."""
+"""The annotations of messages, read into objects that the codec compiles from."""
 
 import sys
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import msgspec
 
@@ -20,7 +20,10 @@ FIXED_CODES = {
     "float64": "d",
     "uuid": "16s",
 }
-"""The types of one width, with the code by which `struct` knows them."""
+"""The types of fixed width, with their codes of `struct`."""
+
+_KINDS = {bool: "bool", float: "float64", str: "string", bytes: "bytes"}
+"""The types of the wire that need no name of their own in Python."""
 
 FIXED_SIZES = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
 
@@ -39,7 +42,7 @@ NO_VERSIONS = Versions(1, 0)
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One row of a table: what stands on the wire, and when."""
+    """A field on the wire, and the versions that have it."""
 
     name: str
     kind: str
@@ -58,30 +61,51 @@ def fields_of(structure: AnyStructure) -> tuple[Field, ...]:
     found = _fields.get(structure)
     if found is None:
         defaults = structure()
-        rows = (row.split() for row in structure.FIELDS.splitlines())
-        found = tuple(_parse(row, structure, defaults) for row in rows if row)
+        hints = {
+            k: v
+            for one in reversed(structure.__mro__)
+            for k, v in vars(one).get(_HINTS, {}).items()
+        }
+        names = structure.__struct_fields__
+        found = tuple(_field(name, hints[name], getattr(defaults, name)) for name in names)
         _fields[structure] = found
     return found
 
 
 _fields: dict[AnyStructure, tuple[Field, ...]] = {}
+_HINTS = "__annotations__"
 
 
-def _parse(row: list[str], owner: AnyStructure, defaults: object) -> Field:
-    name, kind, span, *notes = row
-    named = dict(note.partition("=")[::2] for note in notes)
-    element = kind.removeprefix("[]")
+def _field(name: str, hint: Any, default: object) -> Field:
+    *given, note = hint.__metadata__
+    span, *marks = note.split()
+    named = dict(mark.partition("=")[::2] for mark in marks)
+    one = hint.__origin__
+    is_nullable = not given and type(None) in get_args(one)
+    if is_nullable:
+        one = get_args(one)[0]
+    is_array = getattr(one, "__origin__", None) is list
+    if is_array:
+        one = get_args(one)[0]
+    structure = one if not given and isinstance(one, type) and one not in _KINDS else None
     return Field(
         name=name,
-        kind=element,
-        structure=getattr(sys.modules[owner.__module__], element, None),
-        is_array=kind != element,
+        kind=structure.__name__ if structure else _kind(one, given),
+        structure=structure,
+        is_array=is_array,
         versions=_versions(span),
-        nullable=_versions(named["nullable"] or span) if "nullable" in named else NO_VERSIONS,
+        nullable=_versions(named.get("nullable", span)) if is_nullable else NO_VERSIONS,
         tag=int(named["tag"]) if "tag" in named else None,
         is_ignorable="ignorable" in named,
-        default=getattr(defaults, name),
+        default=default,
     )
+
+
+def _kind(one: Any, given: list[str]) -> str:
+    """The name of a primitive type, which an alias such as `Int32` carries in its metadata."""
+    if given:
+        return given[0]
+    return one.__metadata__[0] if hasattr(one, "__metadata__") else _KINDS[one]
 
 
 def _versions(text: str) -> Versions:

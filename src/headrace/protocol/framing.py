@@ -1,9 +1,9 @@
-"""Frames and headers: what stands around a message on a connection.
+"""Frames and headers: the envelope of a message on a connection.
 
 A frame is a size in four bytes, a header, a message. Which header a request or a response has
 follows from the API and the version: from the first flexible version on, headers end with
-tagged fields too. ApiVersions answers are the exception, because a client that does not know
-the broker yet must be able to read them.
+tagged fields too. ApiVersions answers are the exception, because a client must be
+able to read them before it has the broker's versions.
 """
 
 import struct
@@ -26,7 +26,7 @@ _SIZE = struct.Struct(">i")
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):
-    """Who asks what, and under which number the answer is expected."""
+    """The header of a request: API, version, correlation id and client id."""
 
     api_key: int
     api_version: int
@@ -59,7 +59,7 @@ def read_request_header(
 
 
 def is_flexible(api_key: int, api_version: int) -> bool:
-    """Whether this version of an API has the flexible encoding."""
+    """Return whether this version of an API has the flexible encoding."""
     return 0 <= api_key < len(_FLEXIBLE_FROM) and api_version >= _FLEXIBLE_FROM[api_key]
 
 

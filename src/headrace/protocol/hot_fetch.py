@@ -1,7 +1,7 @@
-"""The Fetch response by hand: record sets are not encoded, they are left out for the file.
+"""The Fetch response by hand: record sets are not encoded but sent from the file.
 
-The answer is a list of parts: what is ours as bytes, and between them the slices of segment
-files that go to the socket without passing through this process. Small slices are cheaper
+The answer is a list of parts: encoded bytes, and between them the slices of segment files, which
+go to the socket without passing through this process. Small slices are cheaper
 to read and send with their header, so the caller may give bytes instead of a file.
 `tests/unit/protocol/test_hot_fetch.py` holds this against the generated codec.
 """
@@ -28,8 +28,13 @@ _ABORTED = Struct(">qq")  # Producer id, first offset.
 _DIVERGING = Struct(">BBBBiqB")
 
 
+# No records, one tagged field: tag 1 of 9 bytes, with a leader, its epoch, and no tags of its own.
+_CURRENT_LEADER = Struct(">BBBBiiB")
+_NODE_ENDPOINTS_FROM = 16
+
+
 class Sized(Protocol):
-    """A slice of a file, as far as the answer's lengths need it."""
+    """A slice of a file with its size."""
 
     size: int
 
@@ -38,7 +43,7 @@ Slice = TypeVar("Slice", bound=Sized)
 
 
 class FetchedPartition(NamedTuple, Generic[Slice]):
-    """What the answer says of one partition."""
+    """The answer for one partition."""
 
     partition: int
     error_code: int
@@ -48,7 +53,18 @@ class FetchedPartition(NamedTuple, Generic[Slice]):
     records: "bytes | Slice | None"
     aborted: Sequence[tuple[int, int]] | None = None
     diverging: tuple[int, int] | None = None
-    """From where on the reader's log is not ours, as (epoch, end offset); it gets no records."""
+    """The (epoch, end offset) at which the reader's log diverges; it gets no records."""
+    current_leader: tuple[int, int] | None = None
+    """Id and epoch of the leader, with an error that another leader resolves (KIP-951)."""
+
+
+class NodeAddress(NamedTuple):
+    """Address of a broker that answers name as a leader."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
 
 
 def write_fetch(
@@ -58,6 +74,7 @@ def write_fetch(
     topics: "Sequence[tuple[bytes, Sequence[FetchedPartition[Slice]]]]",
     *,
     error_code: int = 0,
+    nodes: Sequence[NodeAddress] = (),
 ) -> "list[bytearray | Slice]":
     """The framed answer as parts; a topic's key is its name in UTF-8, or its id from v13 on."""
     writer: _Writer[Slice] = _Writer(version)
@@ -72,9 +89,32 @@ def write_fetch(
         out += _TOP_V4.pack(0, len(topics))
     for key, partitions in topics:
         writer.topic(key, partitions)
-    if version >= FLEXIBLE_FROM:
+    if nodes and version >= _NODE_ENDPOINTS_FROM:
+        _append_nodes(writer.out, nodes)
+    elif version >= FLEXIBLE_FROM:
         writer.out += b"\0"
     return writer.finish()
+
+
+def _append_nodes(out: bytearray, nodes: Sequence[NodeAddress]) -> None:
+    """Append the tagged fields of the answer: one, tag 0, an array of addresses."""
+    array = bytearray()
+    append_uvarint(array, len(nodes) + 1)
+    for node_id, host, port, rack in nodes:
+        array += _I32.pack(node_id)
+        _append_string(array, host)
+        array += _I32.pack(port)
+        _append_string(array, rack)
+        array += b"\0"
+    out += b"\1\0"
+    append_uvarint(out, len(array))
+    out += array
+
+
+def _append_string(out: bytearray, text: str | None) -> None:
+    data = b"" if text is None else text.encode()
+    append_uvarint(out, 0 if text is None else len(data) + 1)
+    out += data
 
 
 class AnswerParts(Generic[Slice]):
@@ -137,7 +177,7 @@ class _Writer(AnswerParts[Slice]):
 
     def _partition_classic(self, partition: "FetchedPartition[Slice]") -> None:
         out = self.out
-        index, error, high_watermark, last_stable, log_start, records, aborted, _ = partition
+        index, error, high_watermark, last_stable, log_start, records, aborted, _, _ = partition
         if self.version >= 5:
             out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
         else:
@@ -158,16 +198,26 @@ class _Writer(AnswerParts[Slice]):
 
     def _partition_flexible(self, partition: "FetchedPartition[Slice]") -> None:
         out = self.out
-        index, error, high_watermark, last_stable, log_start, records, aborted, diverging = (
-            partition
-        )
+        (
+            index,
+            error,
+            high_watermark,
+            last_stable,
+            log_start,
+            records,
+            aborted,
+            diverging,
+            leader,
+        ) = partition
         out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
         append_uvarint(out, 0 if aborted is None else len(aborted) + 1)
         for producer_id, first_offset in aborted or ():
             out += _ABORTED.pack(producer_id, first_offset)
             out += b"\0"
         out += b"\xff\xff\xff\xff"
-        if records is None:
+        if records is None and leader is not None:
+            out += _CURRENT_LEADER.pack(1, 1, 1, 9, *leader, 0)
+        elif records is None:
             out += b"\1\0" if diverging is None else _DIVERGING.pack(1, 1, 0, 13, *diverging, 0)
         else:
             self.add_records(records)

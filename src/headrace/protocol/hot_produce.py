@@ -1,9 +1,9 @@
-"""Produce by hand: the generated codec's twin for the one request whose cost decides all.
+"""Produce by hand: a faster twin of the generated codec for the most frequent request.
 
-The reader walks around the record sets and hands them out as views of the frame; nothing is
-copied but the topic's name. The writer knows only success: a response with an error in it is
-rare enough for the generated codec. `tests/unit/protocol/test_hot_produce.py` holds both
-against the generated codec in every version.
+The reader skips the record sets and returns them as views of the frame; only the topic's name is
+copied. The writer encodes only success: a response with an error in it is
+rare enough for the generated codec. `tests/unit/protocol/test_hot_produce.py` compares both
+with the generated codec in every version.
 """
 
 import struct
@@ -34,7 +34,7 @@ PartitionRecords = tuple[int, memoryview | None]
 
 
 class ProduceView(NamedTuple):
-    """A Produce request whose record sets still lie in the frame."""
+    """A Produce request whose record sets are views of the frame."""
 
     transactional_id: str | None
     acks: int
@@ -43,7 +43,7 @@ class ProduceView(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Where one record set went."""
+    """The offsets of one record set in its log."""
 
     partition: int
     base_offset: int
@@ -52,7 +52,7 @@ class Appended(NamedTuple):
 
 
 def read_produce(frame: memoryview, position: int, version: int) -> ProduceView:
-    """Decode the body of a Produce request that lies within the frame."""
+    """Decode the body of a Produce request within a frame."""
     try:
         if version >= FLEXIBLE_FROM:
             return _read_flexible(frame, position, version)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Generic, NamedTuple
 
-from headrace.protocol.hot_fetch import AnswerParts, Slice
+from headrace.protocol.hot_fetch import AnswerParts, NodeAddress, Slice
 from headrace.protocol.primitives import append_uvarint
 
 _TOP = Struct(">iiBih")  # Frame size, correlation id, header's tags, throttle time, error.
@@ -19,7 +19,7 @@ _ACQUIRED = Struct(">qqhb")  # First and last offset, delivery count, tagged fie
 
 
 class SharedRecords(NamedTuple, Generic[Slice]):
-    """What the answer says of one partition: its fetch, and what was acknowledged beside it."""
+    """The answer for one partition: its fetch, and its acknowledgements."""
 
     partition: int
     error_code: int = 0
@@ -39,6 +39,7 @@ def write_share_fetch(
     *,
     error_code: int = 0,
     error_message: str | None = None,
+    nodes: Sequence[NodeAddress] = (),
 ) -> "list[bytearray | Slice]":
     """The framed answer as parts, the same in v1 and v2; topics are named by their id."""
     answer: AnswerParts[Slice] = AnswerParts()
@@ -53,8 +54,19 @@ def write_share_fetch(
         for partition in partitions:
             _append_partition(answer, partition)
         answer.out += b"\0"
-    answer.out += b"\1\0"  # No node endpoints, no tagged fields.
+    _append_nodes(answer.out, nodes)
+    answer.out += b"\0"
     return answer.finish()
+
+
+def _append_nodes(out: bytearray, nodes: Sequence[NodeAddress]) -> None:
+    append_uvarint(out, len(nodes) + 1)
+    for node_id, host, port, rack in nodes:
+        out += _I32.pack(node_id)
+        _append_text(out, host)
+        out += _I32.pack(port)
+        _append_text(out, rack)
+        out += b"\0"
 
 
 def _append_partition(answer: AnswerParts[Slice], partition: SharedRecords[Slice]) -> None:
@@ -65,7 +77,7 @@ def _append_partition(answer: AnswerParts[Slice], partition: SharedRecords[Slice
     _append_text(out, partition.acknowledge_error_message)
     out += _LEADER.pack(partition.leader_id, partition.leader_epoch, 0)
     if partition.records is None:
-        out += b"\1"  # Kafka sends none as no bytes, and some clients know no null here.
+        out += b"\1"  # Kafka sends zero bytes, and some clients reject null here.
     else:
         answer.add_records(partition.records)
     out = answer.out

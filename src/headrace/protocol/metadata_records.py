@@ -1,4 +1,4 @@
-"""The values of `__cluster_metadata` records: a small frame that says which record it is."""
+"""The values of `__cluster_metadata` records: a small frame with type and version."""
 
 from headrace.protocol.codec import DecodeError, decode, encode_into
 from headrace.protocol.message import Message
@@ -23,10 +23,9 @@ def encode_metadata_record(message: Message, version: int) -> bytes:
 
 
 def decode_metadata_record(data: bytes | bytearray | memoryview) -> tuple[Message, int]:
-    """The record in a value, and the version it was written in.
+    """The record in a value, and its version.
 
-    A type or version that we do not know is an error: what the record says about the cluster
-    cannot be skipped.
+    An unknown type or version is an error: no record about the cluster may be skipped.
     """
     view = memoryview(data)
     try:

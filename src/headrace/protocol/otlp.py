@@ -1,8 +1,8 @@
-"""OpenTelemetry's metrics as clients push them (KIP-714): as much protobuf as that takes.
+"""OpenTelemetry's metrics as clients push them (KIP-714): a small reader of protobuf.
 
-`series_in` reads a MetricsData message into plain series. Fields that it does not need are
-passed over, lengths are checked against the bytes there are, and it stops at a bound: the bytes
-come from clients.
+`series_in` reads a MetricsData message into plain series. The bytes come from clients: unknown
+fields are skipped, lengths are checked against the size of the message, and the number of series
+is bounded.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ _Value: TypeAlias = int | bytes
 
 
 class SeriesKind(Enum):
-    """Whether a figure may go down."""
+    """The kind of a figure: a counter, or a gauge that may go down."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
 
 
 class Series(NamedTuple):
-    """One figure of a client; what a histogram has are two, its count and its sum."""
+    """One figure of a client; a histogram has two, its count and its sum."""
 
     name: str
     kind: SeriesKind
@@ -41,12 +41,12 @@ class Series(NamedTuple):
 
 
 def series_in(data: bytes, count_max: int) -> list[Series]:
-    """The series of a MetricsData message, at most so many; raises `DecodeError` at nonsense."""
+    """Return the series of a MetricsData message, up to a limit; raise `DecodeError` if invalid."""
     return list(islice(_Reader().series(data), count_max))
 
 
 class _Reader:
-    """Walks through one message, and not for ever: every field counts."""
+    """Reads one message; the number of fields is bounded."""
 
     def __init__(self) -> None:
         self._fields_left = _FIELDS_MAX
@@ -86,7 +86,7 @@ class _Reader:
     def _histograms(self, name: str, data: bytes, common: Attributes) -> Iterator[Series]:
         kind = SeriesKind.COUNTER
         for point in self._messages(data, 1):
-            # Field 9 of a histogram, field 1 of an exponential one, which else are the same here.
+            # Attributes are field 9 of a histogram, and field 1 of an exponential histogram.
             attributes = common + self._attributes(point, 9) + self._attributes(point, 1)
             for number, value in self._fields(point):
                 if number == 4:
@@ -95,7 +95,7 @@ class _Reader:
                     yield Series(f"{name}.sum", kind, attributes, _double(value))
 
     def _attributes(self, data: bytes, field: int) -> Attributes:
-        """Keys with values that are simple; lists and maps say nothing that a label could hold."""
+        """Keys with scalar values; lists and maps do not fit a label."""
         found = []
         for pair in islice(self._messages(data, field), _ATTRIBUTES_MAX):
             key, text = "", None
@@ -127,7 +127,7 @@ class _Reader:
                 yield value
 
     def _fields(self, data: bytes) -> Iterator[tuple[int, _Value]]:
-        """The fields of a message: its numbers and what they hold, in the order of the wire."""
+        """The numbers and values of a message's fields, in the order of the wire."""
         position, end = 0, len(data)
         while position < end:
             self._fields_left -= 1

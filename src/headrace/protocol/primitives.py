@@ -1,8 +1,8 @@
-"""The rare cases that compiled readers and writers call out for: long lengths, tags, refusals.
+"""The rare cases of compiled readers and writers: long lengths, tags, errors.
 
-What every message needs is written out in the compiled code itself, because a call costs as
-much as the work. A compiled reader takes one byte for a length or a tag count and comes here
-only when that byte says that more follow.
+The compiled code contains the usual cases inline, because a call costs as much as the work. A
+compiled reader reads one byte for a length or a tag count and calls these functions only if more
+bytes follow.
 """
 
 from typing import NoReturn
@@ -15,21 +15,21 @@ STRING_SIZE_MAX = 0x7FFF
 
 
 class DecodeError(InvalidRequest):
-    """Bytes that are not the message that they were taken for."""
+    """Bytes that are not a valid message."""
 
 
 def reading_failure(error: Exception) -> str:
-    """What a reader came upon, in words for whoever sent the bytes."""
+    """Return the error of a reader as a message for the sender of the bytes."""
     if isinstance(error, UnicodeDecodeError):
         return "a text in it is not UTF-8"
     return str(error) if isinstance(error, DecodeError) else "it ended too early"
 
 
 def long_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """An unsigned varint whose first byte was read already: the value, and where it ends."""
+    """The value of an unsigned varint whose first byte was read already, and its end."""
     value = first & 0x7F
     byte = data[position]
-    if byte < 0x80:  # Record sets up to 16 KB: worth a way of its own.
+    if byte < 0x80:  # Record sets up to 16 KB have two bytes: a frequent case.
         return value | byte << 7, position + 1
     for shift in (7, 14, 21, 28):
         byte = data[position]
@@ -56,7 +56,7 @@ def uvarint(value: int) -> bytes:
 
 
 def append_uvarint(out: bytearray, value: int) -> None:
-    """Write an unsigned varint where the bytes are made by hand."""
+    """Append an unsigned varint, for code that builds bytes by hand."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -73,7 +73,7 @@ def read_tag(data: memoryview, position: int) -> tuple[int, int, int]:
 
 
 def read_tag_count(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """How many tagged fields follow; each takes two bytes at least."""
+    """The number of tagged fields; each takes at least two bytes."""
     count, position = (first, position) if first < 0x80 else long_length(data, position, first)
     if count > TAGS_MAX:
         refuse_count("tagged fields")
@@ -83,7 +83,7 @@ def read_tag_count(data: memoryview, position: int, first: int) -> tuple[int, in
 
 
 def skip_tags(data: memoryview, position: int, first: int) -> int:
-    """Pass over tagged fields that a newer peer knows and we do not; the position after them."""
+    """Skip tagged fields of newer peers; return the position after them."""
     count, position = read_tag_count(data, position, first)
     for _ in range(count):
         _, _, position = read_tag(data, position)
@@ -91,17 +91,17 @@ def skip_tags(data: memoryview, position: int, first: int) -> int:
 
 
 def refuse_length(name: str, length: int) -> NoReturn:
-    """A string, a byte field or an array says that it is longer than the message."""
+    """Reject a string, byte field or array that is longer than the message."""
     if length < 0:
         raise DecodeError(f"{name} must not be null")
     raise DecodeError(f"{name}: a length of {length} is announced, the message ends before")
 
 
 def refuse_count(name: str) -> NoReturn:
-    """A message from outside has more elements than are worth the work."""
-    raise DecodeError(f"{name}: the message has too many elements; ask for less at a time")
+    """A message of a client exceeds the limit of elements."""
+    raise DecodeError(f"{name}: the message has too many elements; split the request")
 
 
 def refuse_tag(tag: int) -> NoReturn:
     """A tagged field's content and its announced size differ."""
-    raise DecodeError(f"tagged field {tag}: its size is not that of its content")
+    raise DecodeError(f"tagged field {tag}: its size does not match its content")

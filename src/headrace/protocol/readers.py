@@ -8,7 +8,7 @@ follows them. Three rules keep hostile bytes harmless:
 - a length is compared with the bytes left before anything is sliced or made;
 - a count is compared with the bytes left divided by the least that an element takes.
 
-Record sets come out as slices of the input; nothing of them is copied or looked at.
+Record sets are slices of the input, which are neither copied nor read.
 """
 
 from collections.abc import Callable
@@ -56,16 +56,16 @@ def compile_reader(message: type[M], version: int) -> Reader[M]:
 
 
 def compile_bounded_reader(message: type[M], version: int) -> BoundedReader[M]:
-    """The same reader for what strangers send: it counts, and stops before it is too much.
+    """The same reader for untrusted bytes: it counts elements and stops at the limit.
 
-    A compiled twin, because a count that nobody needs would cost every small request.
+    A compiled twin, because counting would slow down every small request.
     """
     compiler = _Compiler(version, flexible=version >= message.FLEXIBLE_FROM, bounded=True)
     return compiler.compile(message)
 
 
 class _Unpackers(dict[int, Callable[[memoryview, int], tuple[Any, ...]]]):
-    """How to unpack so many numbers of one width; the few usual counts are remembered."""
+    """Unpackers for counts of numbers of one width; the usual counts are cached."""
 
     def __init__(self, code: str) -> None:
         super().__init__()
@@ -100,7 +100,9 @@ class _Compiler:
 
     def structure(self, structure: AnyStructure) -> str:
         """Read the fields of a structure; the expression that makes it of them."""
-        values: dict[str, str | None] = {}  # None: the version lacks it, so the default stands.
+        values: dict[
+            str, str | None
+        ] = {}  # None: the version lacks the field, so the default is used.
         tagged = []
         fields = fields_of(structure)
         for field in fields:
@@ -152,10 +154,10 @@ class _Compiler:
         self.source.add(f"position += {width}")
 
     def nested(self, field: Field, structure: AnyStructure, variable: str) -> None:
-        """A structure in place; a nullable one says first whether it is there.
+        """A structure in place; a marker for null precedes a nullable structure.
 
-        Kafka writes that as a signed byte, negative for null, but within a tagged field as
-        an unsigned one, zero for null.
+        Kafka writes the marker as a signed byte, negative for null, but within a tagged field as
+        an unsigned byte, zero for null.
         """
         if self.version not in field.nullable:
             self.source.add(f"{variable} = {self.structure(structure)}")
@@ -211,7 +213,7 @@ class _Compiler:
         self.source.add("position = end")
 
     def taken(self, field: Field, length: str) -> str:
-        """The expression for what lies between `position` and `end`."""
+        """The expression for the bytes between `position` and `end`."""
         match field.kind:
             case "string":
                 return "data[position:end].tobytes().decode()"
@@ -259,7 +261,7 @@ class _Compiler:
             self.source.add(f"{variable}.append({element})")
 
     def tags(self, tagged: list[tuple[Field, str]]) -> None:
-        """Read the tagged fields that close a structure; those that we do not know are skipped."""
+        """Read the tagged fields at the end of a structure; skip unknown fields."""
         count = self.source.fresh("tags")
         self.run.append(("B", count))
         self.flush()

@@ -3,7 +3,7 @@
     svar length · i8 unused · svar timestamp delta · svar offset delta · svar key length · key
     svar value length · value · svar count of headers · (svar length · name · svar length · value)*
 
-A length of -1 is null. Nothing here knows of batches: positions count from the block's start.
+A length of -1 is null. Positions count from the block's start, not from the batch's.
 """
 
 from collections.abc import Iterator
@@ -121,7 +121,7 @@ def append_record(
 
 
 def value_and_headers(block: bytes, start: int, end: int) -> tuple[bytes | None, Headers]:
-    """What the scan skipped: it checked the lengths up to the value, not the headers."""
+    """Value and headers, whose lengths the scan has not checked."""
     try:
         position = read_varint(block, start)[1] + 1
         position = read_varint(block, position, 70)[1]

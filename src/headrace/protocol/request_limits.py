@@ -1,16 +1,16 @@
-"""How much one request may ask for, beyond `socket.request.max.bytes`.
+"""Limits of one request, beyond `socket.request.max.bytes`.
 
-Only records are large. A frame full of tiny things grows in memory when it is decoded and, with
-one loop for all clients, keeps everyone waiting: 900,000 names take 6 MB to send and many seconds
-to answer (docs/decisions/0009).
+Only records are large. A frame full of tiny elements grows in memory when it is decoded and, with
+one loop for all clients, delays all of them: 900,000 names take 6 MB to send and many seconds
+to answer (docs/internals/decisions/0009).
 """
 
 REQUEST_BYTES_MAX = 16 << 20
-"""The largest request that carries no records."""
+"""Maximum size of a request without records."""
 
 ELEMENTS_MAX = 50_000
-"""The most topics, partitions, names and the like in one request, all taken together."""
+"""Maximum number of topics, partitions, names and other elements of one request, in total."""
 
 TAGS_MAX = 32
-"""The most tagged fields in one structure. Kafka's have a handful; those that we do not know are
-only passed over, yet a frame full of them would be many seconds of passing over."""
+"""Maximum number of tagged fields in one structure. Kafka's have a handful. Unknown ones are only
+skipped, but a frame full of them would take many seconds."""

@@ -1,4 +1,4 @@
-"""A Python function in the making: lines, the names they use, and the way to a callable."""
+"""The source of a Python function under construction, and its compilation."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,12 +37,12 @@ class Source:
         self.depth -= 1
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing else in the function has."""
+        """Return a new name within the function."""
         self.count += 1
         return f"{stem}_{self.count}"
 
     def constant(self, stem: str, value: object) -> str:
-        """A name for a value from outside."""
+        """Return the name of a global value."""
         name = self.fresh(stem)
         self.names[name] = value
         return name
@@ -54,7 +54,7 @@ class Source:
         return self.constant("default", value)
 
     def function(self, title: str) -> Callable[..., Any]:
-        """Compile; `title` is what a traceback shows as the file."""
+        """Compile; tracebacks show `title` as the file."""
         source = "\n".join(self.lines)
         exec(compile(source, f"<{title}>", "exec"), self.names)
         name = self.lines[0].split()[1].partition("(")[0]

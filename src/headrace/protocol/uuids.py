@@ -5,13 +5,14 @@ nothing is ever computed with it.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
-from os import urandom
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-Uuid: TypeAlias = bytes
+from headrace.runtime import chance
+
+Uuid: TypeAlias = Annotated[bytes, "uuid"]
 
 ZERO: Uuid = bytes(16)
-"""Stands for "no UUID": Kafka has no null for this type."""
+"""The value for "no UUID": Kafka has no null for this type."""
 
 _RESERVED_BELOW = 100
 _TO_URL = bytes.maketrans(b"+/", b"-_")
@@ -25,7 +26,7 @@ def random_uuid() -> Uuid:
     would start with a dash, because tools take that for an option.
     """
     while True:
-        drawn = bytearray(urandom(16))
+        drawn = bytearray(chance.urandom(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
         uuid = bytes(drawn)
@@ -34,7 +35,7 @@ def random_uuid() -> Uuid:
 
 
 def is_reserved(uuid: Uuid) -> bool:
-    """Whether a UUID stands for something other than itself, as "none" or "not assigned yet"."""
+    """Return whether a UUID has a special meaning, such as "none" or "not assigned yet"."""
     return int.from_bytes(uuid) < _RESERVED_BELOW
 
 
@@ -50,5 +51,5 @@ def from_text(text: str) -> Uuid:
     except (Error, UnicodeEncodeError):
         uuid = b""
     if len(uuid) != 16:
-        raise ValueError(f"{text!r} is no UUID: expected 22 characters of URL-safe base64")
+        raise ValueError(f"{text!r} is not a UUID: expected 22 characters of URL-safe base64")
     return uuid

@@ -69,7 +69,7 @@ class _Compiler:
             self.tags([field for field in fields if is_tagged(field, self.version)], variable)
 
     def check_absent(self, fields: tuple[Field, ...], variable: str) -> None:
-        """A value that the version cannot carry is an error, unless it may be ignored."""
+        """Reject a value that the version has no field for, unless it may be ignored."""
         absent = [
             field
             for field in fields
@@ -106,7 +106,7 @@ class _Compiler:
             self.sized(field, expression)
 
     def nested(self, field: Field, structure: AnyStructure, expression: str) -> None:
-        """A structure in place; `readers.py` says how a nullable one is marked."""
+        """A structure in place; `readers.py` describes the marker of a nullable structure."""
         variable = self.source.fresh(field.name)
         self.source.add(f"{variable} = {expression}")
         if self.version not in field.nullable:
@@ -129,9 +129,9 @@ class _Compiler:
         self.source.add(f"{self.out} += {value}")
 
     def measure(self, field: Field, expression: str, value: str, encoded: str, nothing: str) -> str:
-        """Bind `value` to what is written, `nothing` for null; the variable of its length.
+        """Bind `value` to the encoded bytes, `nothing` for null; return the variable of the length.
 
-        The length is the one of the wire: in the flexible encoding one more than the size.
+        The length is as on the wire: in the flexible encoding one more than the size.
         """
         length = self.source.fresh("length")
         more = " + 1" if self.flexible else ""
@@ -276,7 +276,7 @@ class _Packers(dict[tuple[int, ...], Callable[..., bytes]]):
         return Struct(">" + "".join(codes)).pack
 
     def piecewise(self, *values: object) -> bytes:
-        """The same for arrays whose length takes more than one byte."""
+        """Write arrays whose length takes more than one byte."""
         left = iter(values)
         out = bytearray()
         for code, is_array in self.shape:
@@ -294,7 +294,7 @@ class _Packers(dict[tuple[int, ...], Callable[..., bytes]]):
         return "B" if self.flexible else "i"
 
     def count(self, length: int) -> int:
-        """The number of elements that a length of the wire stands for."""
+        """The number of elements for a length of the wire."""
         return max(length - 1 if self.flexible else length, 0)
 
 

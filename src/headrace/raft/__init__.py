@@ -1,1 +1,1 @@
-"""The replicated metadata log: its files, its epochs, and who leads it."""
+"""KRaft: how the controllers of a cluster agree on one metadata log."""

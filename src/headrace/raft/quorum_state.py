@@ -1,7 +1,8 @@
-"""`quorum-state`: the one thing a voter must not forget, besides its log.
+"""`quorum-state`: the file that a voter must not lose, besides its log.
 
-It holds the epoch, and who leads it or whom this node gave its vote. It is on disk before anyone
-is told, else a node that restarts could vote twice, or lead an epoch a second time.
+It holds the epoch, and its leader or the candidate with this node's vote. The file is synced before
+any message about it is sent. A node that restarts could otherwise vote twice, or lead an epoch a
+second time.
 """
 
 import msgspec
@@ -19,7 +20,7 @@ class CorruptQuorumState(HeadraceError):
 
 
 class QuorumState(msgspec.Struct, frozen=True, kw_only=True):
-    """An epoch, and what this node knows or did in it.
+    """An epoch, with its leader and the vote of this node.
 
     `static_voters` is set where the voters come from the configuration (kraft.version 0); the
     file then has an older form.
@@ -103,7 +104,7 @@ def decode_quorum_state(content: bytes) -> QuorumState:
 
 
 def read_quorum_state(directory: str) -> QuorumState:
-    """What the directory of the metadata log says; epoch 0 where nothing was written yet."""
+    """Read the state in the directory of the metadata log; epoch 0 if the file is missing."""
     try:
         return decode_quorum_state(files.read(f"{directory}/{FILE_NAME}"))
     except FileNotFoundError:
@@ -111,5 +112,5 @@ def read_quorum_state(directory: str) -> QuorumState:
 
 
 def write_quorum_state(directory: str, state: QuorumState) -> None:
-    """On disk when this returns."""
+    """Write the state; it is on disk when this returns."""
     files.replace_file(f"{directory}/{FILE_NAME}", encode_quorum_state(state))

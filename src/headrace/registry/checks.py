@@ -1,10 +1,9 @@
-"""Reading and comparing schemas beside the event loop: a large one takes a second or more.
+"""Parse and compare schemas in threads: a large one takes a second or more.
 
-The loop replays records while a thread looks at the state, so what a thread has seen may be of two
-states at once. `steady` therefore counts the replayed records before and after: a result, or an
-error, that a record came in between of is thrown away (`Moved`) and never answered or written.
-Both counts are taken in the loop, where a replay is never half done. Whoever must not be put off
-by a busy topic asks once more, of a copy of the state that nobody changes.
+The loop replays records while a thread reads the state, so a thread may see a mix of two states.
+`steady` therefore compares the number of replayed records before and after, both in the loop. A
+result or an error with a record in between is dropped (`Moved`) and never answered or written.
+`Checks.look` then repeats the work on a copy of the state.
 """
 
 import asyncio
@@ -20,27 +19,27 @@ from headrace.registry.model.state import State
 from headrace.serdes.schemas import SchemaType
 
 THREADS: Final = 2
-"""A small check need not wait for one large one; more threads would only take from the loop."""
+"""A small check does not wait for a large one; more threads would slow down the loop."""
 WAITING_MAX: Final = 64
 LIGHT_MAX: Final = 16 << 10
-"""Characters of schemas that are read within milliseconds."""
+"""Characters of schemas that are parsed within milliseconds."""
 
 T = TypeVar("T")
 
 
 class Moved(HeadraceError):
-    """Records came in while the state was looked at."""
+    """Records were replayed while the state was read."""
 
 
 class Checks:
-    """A few threads for looks at a state, and a bound on the looks that wait for one."""
+    """A few threads for reading a state, and a bounded queue."""
 
     def __init__(self, threads: int = THREADS, waiting_max: int = WAITING_MAX) -> None:
         self._executor = ThreadPoolExecutor(threads, "registry-checks")
         self._places = threading.BoundedSemaphore(threads + waiting_max)
 
     async def look(self, state: State, look: Callable[[State], T]) -> T:
-        """What a function makes of the state: as it is, or of a copy if it does not keep still."""
+        """Return the result of a function on the state, or on a copy if the state changes."""
         try:
             return await steady(state, lambda: self._run(lambda: look(state)))
         except Moved:
@@ -54,13 +53,13 @@ class Checks:
         if not self._places.acquire(blocking=False):
             raise TooBusy("too many schemas wait to be compared; try again")
         future = self._executor.submit(call)
-        # Who has asked may be gone before the thread is done: its place is free only then.
+        # The request may end before its thread does, which holds the place until then.
         future.add_done_callback(lambda _: self._places.release())
         return await asyncio.wrap_future(future)
 
 
 async def steady(state: State, attempt: Callable[[], Awaitable[T]]) -> T:
-    """The outcome of an attempt during which no record came in, else `Moved`."""
+    """Return the result of an attempt; raise `Moved` if records were replayed meanwhile."""
     before = state.changes
     try:
         result = await attempt()
@@ -74,9 +73,9 @@ async def steady(state: State, attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 def is_light(state: State, candidate: Candidate) -> bool:
-    """Whether a candidate is found, or not found, in its subject without holding up the loop.
+    """Return whether searching a candidate in its subject is fast enough for the event loop.
 
-    Protobuf has a process compile each text, however short.
+    Protobuf is never: a process compiles each text, even a short one.
     """
     if candidate.references or candidate.type == SchemaType.PROTOBUF:
         return False

@@ -1,36 +1,50 @@
-"""What a registry refuses, with Confluent's status, code and words: its clients know them.
+"""Errors of a registry, with Confluent's status, code and text, on which its clients rely.
 
-An answer is `{"error_code": 40401, "message": "..."}`; the first three digits are the status.
+The body is `{"error_code": 40401, "message": "..."}`; the first three digits are the status.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
 from starlette.responses import Response
 
-from headrace.http.errors import HttpError
+from headrace.http.errors import ErrorAnswers, HttpError, MethodNotAllowed, NoSuchPath
 
 ANSWER_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class ErrorMessage(msgspec.Struct):
-    """What every answer with a status from 400 on says."""
+    """The body of every answer with a status from 400 on."""
 
     error_code: int
     message: str
 
 
 class RegistryError(HttpError):
-    """A refusal with a code of its own."""
+    """An error with a code of its own, and often a text of Confluent's with values in it."""
 
     code: ClassVar[int] = 500
+    text: ClassVar[str] = "{}"
+
+    def __init__(self, *values: object, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(self.text.format(*values), headers=headers)
+
+
+_CONFLUENTS_WORDS = {
+    NoSuchPath: "HTTP 404 Not Found",
+    MethodNotAllowed: "HTTP 405 Method Not Allowed",
+}
 
 
 def rendered(error: HttpError) -> Response:
-    """The answer for any error, our own or one of reading the request."""
+    """Answer any error in Confluent's shape."""
     code = error.code if isinstance(error, RegistryError) else error.status
-    body = msgspec.json.encode(ErrorMessage(code, str(error)))
-    return Response(body, error.status, error.headers, ANSWER_TYPE)
+    body = ErrorMessage(code, _CONFLUENTS_WORDS.get(type(error), str(error)))
+    return Response(msgspec.json.encode(body), error.status, error.headers, ANSWER_TYPE)
+
+
+ERRORS = ErrorAnswers(rendered, ErrorMessage)
 
 
 class UnprocessableBody(RegistryError):
@@ -38,17 +52,11 @@ class UnprocessableBody(RegistryError):
 
 
 class SubjectNotFound(RegistryError):
-    status, code = 404, 40401
-
-    def __init__(self, subject: str | None) -> None:
-        super().__init__(f"Subject '{subject}' not found.")
+    status, code, text = 404, 40401, "Subject '{}' not found."
 
 
 class VersionNotFound(RegistryError):
-    status, code = 404, 40402
-
-    def __init__(self, version: int) -> None:
-        super().__init__(f"Version {version} not found.")
+    status, code, text = 404, 40402, "Version {} not found."
 
 
 class SchemaNotFound(RegistryError):
@@ -60,66 +68,39 @@ class SchemaNotFound(RegistryError):
 
 class SubjectSoftDeleted(RegistryError):
     status, code = 404, 40404
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(
-            f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently"
-        )
+    text = "Subject '{}' was soft deleted.Set permanent=true to delete permanently"
 
 
 class SubjectNotSoftDeleted(RegistryError):
     status, code = 404, 40405
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(
-            f"Subject '{subject}' was not deleted first before being permanently deleted"
-        )
+    text = "Subject '{}' was not deleted first before being permanently deleted"
 
 
 class VersionSoftDeleted(RegistryError):
     status, code = 404, 40406
-
-    def __init__(self, subject: str, version: int) -> None:
-        super().__init__(
-            f"Subject '{subject}' Version {version} was soft deleted."
-            "Set permanent=true to delete permanently"
-        )
+    text = "Subject '{}' Version {} was soft deleted.Set permanent=true to delete permanently"
 
 
 class VersionNotSoftDeleted(RegistryError):
     status, code = 404, 40407
-
-    def __init__(self, subject: str, version: int) -> None:
-        super().__init__(
-            f"Subject '{subject}' Version {version} was not deleted"
-            " first before being permanently deleted"
-        )
+    text = "Subject '{}' Version {} was not deleted first before being permanently deleted"
 
 
 class NoSubjectLevel(RegistryError):
     status, code = 404, 40408
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(
-            f"Subject '{subject}' does not have subject-level compatibility configured"
-        )
+    text = "Subject '{}' does not have subject-level compatibility configured"
 
 
 class NoSubjectMode(RegistryError):
-    status, code = 404, 40409
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' does not have subject-level mode configured")
+    status, code, text = 404, 40409, "Subject '{}' does not have subject-level mode configured"
 
 
 class Incompatible(RegistryError):
     status, code = 409, 409
-
-    def __init__(self, subject: str, messages: list[str]) -> None:
-        super().__init__(
-            "Schema being registered is incompatible with an earlier schema for subject"
-            f' "{subject}", details: [{", ".join(messages)}]'
-        )
+    text = (
+        "Schema being registered is incompatible with an earlier schema for subject"
+        ' "{}", details: [{}]'
+    )
 
 
 class InvalidSchemaGiven(RegistryError):
@@ -128,41 +109,32 @@ class InvalidSchemaGiven(RegistryError):
 
 class InvalidVersion(RegistryError):
     status, code = 422, 42202
-
-    def __init__(self, version: str) -> None:
-        super().__init__(
-            f"The specified version '{version}' is not a valid version id. Allowed values are"
-            ' between [1, 2^31-1] and the string "latest"'
-        )
+    text = (
+        "The specified version '{}' is not a valid version id. Allowed values are"
+        ' between [1, 2^31-1] and the string "latest"'
+    )
 
 
 class InvalidCompatibilityLevel(RegistryError):
     status, code = 422, 42203
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Invalid compatibility level. Valid values are none, backward, forward, full,"
-            " backward_transitive, forward_transitive, and full_transitive"
-        )
+    text = (
+        "Invalid compatibility level. Valid values are none, backward, forward, full,"
+        " backward_transitive, forward_transitive, and full_transitive"
+    )
 
 
 class InvalidCompatibilityPolicy(RegistryError):
     status, code = 422, 42203
-
-    def __init__(self, policy: str) -> None:
-        super().__init__(
-            f"Invalid compatibility policy {policy!r}. Valid values are strict, lenient and logical"
-        )
+    text = "Invalid compatibility policy {!r}. Valid values are strict, lenient and logical"
 
 
 class InvalidMode(RegistryError):
     status, code = 422, 42204
+    text = "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD."
 
-    def __init__(
-        self,
-        message: str = "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.",
-    ) -> None:
-        super().__init__(message)
+
+class InvalidModeScope(InvalidMode):
+    text = "Forward mode only supported on global level"
 
 
 class NotPermitted(RegistryError):
@@ -170,17 +142,11 @@ class NotPermitted(RegistryError):
 
 
 class ReferenceExists(RegistryError):
-    status, code = 422, 42206
-
-    def __init__(self, key: object) -> None:
-        super().__init__(f"One or more references exist to the schema {key}.")
+    status, code, text = 422, 42206, "One or more references exist to the schema {}."
 
 
 class InvalidSubject(RegistryError):
-    status, code = 422, 42208
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"The specified subject '{subject}' is not a valid.")
+    status, code, text = 422, 42208, "The specified subject '{}' is not a valid."
 
 
 class SchemaTooLarge(RegistryError):
@@ -192,20 +158,17 @@ class InvalidRuleSet(RegistryError):
 
 
 class ContextNotEmpty(RegistryError):
-    status, code = 422, 42211
-
-    def __init__(self, context: str) -> None:
-        super().__init__(f"The specified context '{context}' is not empty.")
+    status, code, text = 422, 42211, "The specified context '{}' is not empty."
 
 
 class StoreFailed(RegistryError):
-    """Kafka did not take or give a record."""
+    """Kafka refused a read or a write."""
 
     status, code = 500, 50001
 
 
 class StoreTimedOut(RegistryError):
-    """It is unknown whether the write was done; the same request again gives the same answer."""
+    """The outcome of the write is unknown; repeating the request is safe."""
 
     status, code = 500, 50002
 
@@ -215,7 +178,7 @@ class ForwardingFailed(RegistryError):
 
 
 class TooBusy(RegistryError):
-    """Nothing was done; clients try again."""
+    """Nothing was done; clients retry."""
 
     status, code = 503, 503
 
@@ -224,6 +187,6 @@ class TooBusy(RegistryError):
 
 
 class UnknownLeader(RegistryError):
-    """No instance may write now; clients try again."""
+    """No instance can write now; clients retry."""
 
     status, code = 500, 50004

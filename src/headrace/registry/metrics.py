@@ -1,61 +1,44 @@
-"""What a registry counts, and the page that Prometheus reads."""
+"""The metrics of a registry."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from headrace.http.metrics import answer_families
+from headrace.http.metrics import HttpMetrics, answer_families
+from headrace.registry.log.store import Store
 from headrace.runtime.exposition import Family, counter, gauge
-from headrace.runtime.metrics import Durations
 from headrace.runtime.process import process_families
-
-if TYPE_CHECKING:
-    from headrace.registry.service import Registry
 
 _PREFIX = "headrace_registry"
 
 
 class RegistryMetrics:
-    """Plain integers, of the event loop alone."""
+    """Plain integers, changed in the event loop only."""
 
     def __init__(self) -> None:
-        self.answers: dict[tuple[str, int], int] = {}
-        """By operation and HTTP status."""
-        self.durations: dict[str, Durations] = {}
+        self.http = HttpMetrics()
         self.quick_answers = 0
         self.forwarded = 0
         self.written = 0
 
-    def answered(self, operation: str, status: int, duration_ns: int) -> None:
-        key = (operation, status)
-        self.answers[key] = self.answers.get(key, 0) + 1
-        self.durations.setdefault(operation, Durations()).add_ns(duration_ns)
 
-
-def families(registry: "Registry") -> Iterator[Family]:
-    """Everything, as it is now."""
-    metrics, state = registry.metrics, registry.state
-    yield from answer_families(_PREFIX, metrics.answers, metrics.durations)
-    yield counter(
-        f"{_PREFIX}_quick_answers_total",
-        "Schemas by id that were answered from ready bytes.",
-        metrics.quick_answers,
-    )
-    yield counter(
-        f"{_PREFIX}_forwarded_total", "Writes handed on to the leader.", metrics.forwarded
-    )
-    yield counter(f"{_PREFIX}_records_written_total", "Records written.", metrics.written)
-    yield counter(
-        f"{_PREFIX}_records_skipped_total",
-        "Records of the topic that could not be read.",
-        registry.store.skipped,
-    )
-    yield gauge(f"{_PREFIX}_next_offset", "How far the topic is read.", registry.store.next_offset)
-    yield gauge(f"{_PREFIX}_leader", "1 if this instance leads.", int(registry.is_leader))
-    yield gauge(f"{_PREFIX}_leader_known", "1 if somebody leads.", int(registry.leader is not None))
-    yield gauge(f"{_PREFIX}_subjects", "Subjects, deleted ones too.", len(state.subjects))
-    yield gauge(
-        f"{_PREFIX}_versions",
-        "Versions of all subjects, deleted ones too.",
-        sum(map(len, state.subjects.values())),
-    )
+def families(
+    metrics: RegistryMetrics, store: Store, *, is_leader: bool, has_leader: bool
+) -> Iterator[Family]:
+    subjects = store.state.subjects
+    yield from answer_families(_PREFIX, metrics.http)
+    for name, help, value in (
+        ("quick_answers", "Schemas by id answered from ready bytes.", metrics.quick_answers),
+        ("forwarded", "Writes forwarded to the leader.", metrics.forwarded),
+        ("records_written", "Records written.", metrics.written),
+        ("records_skipped", "Unreadable records of the topic.", store.skipped),
+    ):
+        yield counter(f"{_PREFIX}_{name}_total", help, value)
+    versions = sum(map(len, subjects.values()))
+    for name, help, value in (
+        ("next_offset", "The offset up to which the topic is read.", store.next_offset),
+        ("leader", "1 if this instance leads.", int(is_leader)),
+        ("leader_known", "1 if the leader is known.", int(has_leader)),
+        ("subjects", "Subjects, including deleted ones.", len(subjects)),
+        ("versions", "Versions of all subjects, including deleted ones.", versions),
+    ):
+        yield gauge(f"{_PREFIX}_{name}", help, value)
     yield from process_families()

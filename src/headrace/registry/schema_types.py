@@ -1,7 +1,7 @@
-"""The types of schemas that a registry takes: how each is read, and compared.
+"""The types of schemas: the parser and the comparison of each.
 
-The libraries behind them are large, so each is imported when its first schema has to be read, and
-what was read is kept for a while: the same few schemas are asked for again and again.
+Their libraries are large, so each is imported for its first schema. Parsed schemas are cached,
+because most requests concern the same few.
 """
 
 import threading
@@ -11,30 +11,29 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from headrace.registry.compatibility.levels import Policy
+from headrace.registry.compatibility.incompatibilities import Incompatibility
+from headrace.registry.compatibility.levels import Incompatibilities, Policy
+from headrace.runtime.installation import pip_command
 from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema, SchemaType
-
-Incompatibilities = Callable[[Any, Any], list[str]]
-"""What keeps a reader of the first schema from reading data of the second."""
 
 PARSED_MAX = 1_000
 _TEXT_KEPT_MAX = 1 << 20
 
 
 class MissingLibrary(InvalidSchema):
-    """This installation has not what reads schemas of a type."""
+    """The library of a schema type is not installed."""
 
 
 class Kind(NamedTuple):
     """The functions of one type."""
 
     parse: Callable[..., ParsedSchema]
-    incompatibilities: Callable[..., list[str]]
+    incompatibilities: Callable[..., list[Incompatibility]]
     has_lenient_reading: bool = False
     has_lenient_comparison: bool = False
-    """Whether `incompatibilities` has a keyword `policy`."""
+    """True if `incompatibilities` has a keyword `policy`."""
     has_namespaces: bool = False
-    """Whether `incompatibilities` has a keyword `full_names`."""
+    """True if `incompatibilities` has a keyword `full_names`."""
 
 
 Kinds = Callable[[str], Kind]
@@ -42,19 +41,19 @@ Kinds = Callable[[str], Kind]
 
 @cache
 def installed_kind(name: str) -> Kind:
-    """The type as this installation has it."""
-    package = {
-        SchemaType.AVRO: "avro",
-        SchemaType.JSON: "json_schema",
-        SchemaType.PROTOBUF: "protobuf",
+    """Import the functions of a type."""
+    package, comparison = {
+        SchemaType.AVRO: ("avro", "avro"),
+        SchemaType.JSON: ("json_schema", "json_schema.comparison"),
+        SchemaType.PROTOBUF: ("protobuf", "protobuf.comparing"),
     }[SchemaType(name)]
     try:
         parsing = import_module(f"headrace.serdes.{package}.parsing")
-        comparing = import_module(f"headrace.registry.compatibility.{package}")
+        comparing = import_module(f"headrace.registry.compatibility.{comparison}")
     except ModuleNotFoundError as error:
         raise MissingLibrary(
-            f"this registry cannot read schemas of type {name}, as {error.name} is not installed;"
-            " where it runs, pip install '/path/to/headrace[registry]'"
+            f"schemas of type {name} cannot be read: {error.name} is not installed;"
+            f" run {pip_command('registry')}"
         ) from error
     is_avro = name == SchemaType.AVRO
     return Kind(
@@ -67,14 +66,14 @@ def installed_kind(name: str) -> Kind:
 
 
 class SchemaTypes:
-    """Reads schemas, and remembers the last thousand of them.
+    """Parses schemas, and caches the last ones.
 
-    Several threads may ask. What is remembered is locked, reading is not: at worst two threads
-    read the same schema.
+    Used by several threads. The cache is locked, parsing is not: at worst two threads parse the
+    same schema.
     """
 
     names = (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)
-    """In the order in which Confluent's registry lists them."""
+    """In the order of Confluent's registry."""
 
     def __init__(
         self,
@@ -94,10 +93,9 @@ class SchemaTypes:
     def parse(
         self, type: str, text: str, dependencies: Sequence[Dependency], *, is_new: bool
     ) -> ParsedSchema:
-        """The schema that a text is, or `InvalidSchema`.
+        """Parse a schema, or raise `InvalidSchema`.
 
-        What is stored already was good enough for whoever stored it; only new schemas are read
-        strictly, and these not where leniency is wanted.
+        Stored schemas are parsed leniently; new ones strictly, unless configured otherwise.
         """
         is_lenient = self._is_lenient or not is_new
         key = (type, text, tuple(dependencies), is_lenient)
@@ -118,8 +116,10 @@ class SchemaTypes:
                     self._parsed.popitem(last=False)
         return found
 
-    def incompatibilities(self, type: str, policy: Policy = Policy.STRICT) -> Incompatibilities:
-        """How schemas of a type are compared."""
+    def incompatibilities(
+        self, type: str, policy: Policy = Policy.STRICT
+    ) -> Incompatibilities[Any]:
+        """Return the function that compares two schemas of a type."""
         kind = self._kinds(type)
         if kind.has_lenient_comparison:
             return partial(kind.incompatibilities, policy=policy)

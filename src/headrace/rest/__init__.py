@@ -1,1 +1,1 @@
-"""Kafka over HTTP, by the interfaces of Confluent's REST proxy, versions 2 and 3, and push."""
+"""Kafka over HTTP: versions 2 and 3 of Confluent's REST proxy, streams and webhooks."""

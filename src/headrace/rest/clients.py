@@ -1,21 +1,22 @@
-"""The clients that speak in one identity's name: producers, admin clients, consumers' settings."""
+"""The clients of one identity: producers, admin clients and the settings of consumers."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from headrace.client.admin_pool import AdminPool
 from headrace.client.loop_producer import RecordSender, WriteCounts
-from headrace.rest.admin_pool import AdminPool
 from headrace.rest.settings import RestSettings
 from headrace.rest.transactional import TransactionPool
 
 _SENDERS_MAX = 8
-"""One for the usual properties, the others for properties that requests have chosen."""
+"""One for the usual properties, the others for properties that requests set."""
+_ADMIN_CLIENTS = 4
 _CLIENT_ID = "headrace-rest"
 
 
 class Clients:
-    """Made when first needed; one that is never used costs nothing."""
+    """The clients of one identity, created on first use."""
 
     def __init__(
         self,
@@ -28,7 +29,12 @@ class Clients:
         self._identity = identity
         self._senders: OrderedDict[tuple[tuple[str, str], ...], RecordSender] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
-        self.admin = AdminPool(self._properties("admin"), settings.timeout_s)
+        self.admin = AdminPool(
+            self._properties("admin"),
+            size=_ADMIN_CLIENTS,
+            timeout_s=settings.timeout_s,
+            call_timeout_s=settings.timeout_s,
+        )
         self.transactions = TransactionPool(
             self._properties("producer"),
             self._properties("consumer"),
@@ -39,7 +45,7 @@ class Clients:
         self._cluster_id: str | None = None
 
     def sender(self, overrides: Mapping[str, str] | None = None) -> RecordSender:
-        """The producer that has these properties, which may be set, beyond the usual ones."""
+        """Return the producer with these properties in addition to the usual ones."""
         key = tuple(sorted(overrides.items())) if overrides else ()
         found = self._senders.get(key)
         if found is None:
@@ -57,18 +63,18 @@ class Clients:
         return found
 
     def consumer_properties(self) -> dict[str, str]:
-        """What a consumer in this name begins with."""
+        """Return the properties that consumers of this identity share."""
         return self._properties("consumer")
 
     async def cluster_id(self) -> str:
-        """The cluster's id, asked once: a cluster keeps it."""
+        """Return the id of the cluster, which never changes and is read once."""
         if self._cluster_id is None:
             found = await self.admin.run(lambda admin: admin.cluster.metadata([]).cluster_id)
             self._cluster_id = found or ""
         return self._cluster_id
 
     def forget(self, topic: str) -> None:
-        """Believe nothing of a topic that was known of it before."""
+        """Drop the cached metadata of a topic."""
         for sender in self._senders.values():
             sender.forget(topic)
 
@@ -85,7 +91,7 @@ class Clients:
         return {**self._settings.properties_of(kind), **self._identity}
 
     def _close_oldest(self) -> None:
-        """The usual producer stays; of the others the one that was not used for longest goes."""
+        """Close the least recently used producer with overridden properties."""
         key = next(key for key in self._senders if key)
         task = asyncio.ensure_future(self._senders.pop(key).close())
         self._closing.add(task)

@@ -1,22 +1,21 @@
-"""Errors by the codes of Confluent's REST proxy: `{"error_code": 40401, "message": "..."}`.
+"""Errors with the codes of Confluent's REST proxy: `{"error_code": 40401, "message": "..."}`.
 
-Who knows the fact raises `RestError`, or lets an error of the client pass: `of_client` is the one
-place where Kafka's errors get their status and code.
+Raise `RestError` where the fact is known, or let an error of the client pass: `of_client` is the
+one place where Kafka's errors get their status and code.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace import errors as kafka
 from headrace.client.addresses import BrokerUnreachable
+from headrace.client.admin_pool import AdminBusy
 from headrace.client.descriptions import Outcome
 from headrace.client.loop_producer import BufferFull, TopicMissing
 from headrace.errors import ERROR_NAMES, HeadraceError, KafkaError, error_for
-from headrace.http.errors import JSON, HttpError, Unavailable, error_handlers
+from headrace.http.errors import JSON, ErrorAnswers, HttpError, Unavailable
 
 TOPIC_NOT_FOUND = 40401
 PARTITION_NOT_FOUND = 40402
@@ -30,14 +29,14 @@ BROKER_NOT_AVAILABLE = 50302
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """What every answer with a status from 400 on says."""
+    """The body of every answer with a status from 400 on."""
 
     error_code: int
     message: str
 
 
 class RestError(HttpError):
-    """An answer with a status, and a code that says more than the status."""
+    """An error with a status, and a code that is more specific."""
 
     def __init__(
         self, status: int, code: int, message: str, *, headers: Mapping[str, str] | None = None
@@ -47,89 +46,44 @@ class RestError(HttpError):
         self.code = code
 
 
-def topic_not_found() -> RestError:
-    return RestError(404, TOPIC_NOT_FOUND, "Topic not found.")
+def _error(status: int, code: int, text: str) -> Callable[[], RestError]:
+    return lambda: RestError(status, code, text)
 
 
-def partition_not_found() -> RestError:
-    return RestError(404, PARTITION_NOT_FOUND, "Partition not found.")
+def _because(status: int, code: int, text: str = "") -> Callable[[str], RestError]:
+    """Return a function that appends a reason to the text."""
+    return lambda reason: RestError(status, code, text + reason)
 
 
-def consumer_instance_not_found() -> RestError:
-    return RestError(404, 40403, "Consumer instance not found.")
-
-
-def consumer_group_not_found() -> RestError:
-    return RestError(404, 40405, "Consumer group id not found.")
-
-
-def consumer_format_mismatch() -> RestError:
-    return RestError(
-        406,
-        40601,
-        "The requested embedded data format does not match the deserializer for this consumer"
-        " instance",
-    )
-
-
-def consumer_already_exists() -> RestError:
-    return RestError(
-        409,
-        40902,
-        "Consumer with specified consumer ID already exists in the specified consumer group.",
-    )
-
-
-def illegal_state(reason: str) -> RestError:
-    return RestError(409, 40903, f"Illegal state: {reason}")
-
-
-def key_schema_missing() -> RestError:
-    return RestError(422, 42201, "Request includes keys but does not include key schema")
-
-
-def value_schema_missing() -> RestError:
-    return RestError(422, 42202, "Request includes values but does not include value schema")
-
-
-def json_conversion(reason: str) -> RestError:
-    return RestError(422, 42203, f"Conversion of JSON to Object failed: {reason}")
-
-
-def invalid_consumer_config(reason: str) -> RestError:
-    return RestError(422, 42204, f"Invalid consumer configuration: {reason}")
-
-
-def invalid_schema(reason: str) -> RestError:
-    return RestError(422, 42205, f"Invalid schema: {reason}")
-
-
-def invalid_payload(reason: str) -> RestError:
-    return RestError(422, 42206, f"Payload error. {reason}")
-
-
-def serialization_failed(reason: str) -> RestError:
-    return RestError(422, 42207, f"Error serializing message. {reason}")
-
-
-def invalid_batch(reason: str) -> RestError:
-    return RestError(422, 42208, reason)
-
-
-def registry_failed(reason: str) -> RestError:
-    return RestError(408, 40801, reason)
-
-
-def bad_request(reason: str) -> RestError:
-    return RestError(400, 400, f"Bad Request: {reason}")
-
-
-def unprocessable(reason: str) -> RestError:
-    return RestError(422, 422, reason)
-
-
-def no_answer(reason: str) -> RestError:
-    return RestError(503, BROKER_NOT_AVAILABLE, f"the broker did not answer: {reason}")
+topic_not_found = _error(404, TOPIC_NOT_FOUND, "Topic not found.")
+partition_not_found = _error(404, PARTITION_NOT_FOUND, "Partition not found.")
+consumer_instance_not_found = _error(404, 40403, "Consumer instance not found.")
+consumer_group_not_found = _error(404, 40405, "Consumer group id not found.")
+consumer_format_mismatch = _error(
+    406,
+    40601,
+    "The requested embedded data format does not match the deserializer for this consumer instance",
+)
+consumer_already_exists = _error(
+    409,
+    40902,
+    "Consumer with specified consumer ID already exists in the specified consumer group.",
+)
+key_schema_missing = _error(422, 42201, "Request includes keys but does not include key schema")
+value_schema_missing = _error(
+    422, 42202, "Request includes values but does not include value schema"
+)
+bad_request = _because(400, 400, "Bad Request: ")
+registry_failed = _because(408, 40801)
+illegal_state = _because(409, 40903, "Illegal state: ")
+unprocessable = _because(422, 422)
+json_conversion = _because(422, 42203, "Conversion of JSON to Object failed: ")
+invalid_consumer_config = _because(422, 42204, "Invalid consumer configuration: ")
+invalid_schema = _because(422, 42205, "Invalid schema: ")
+invalid_payload = _because(422, 42206, "Payload error. ")
+serialization_failed = _because(422, 42207, "Error serializing message. ")
+invalid_batch = _because(422, 42208)
+no_answer = _because(503, BROKER_NOT_AVAILABLE, "the broker did not answer: ")
 
 
 _CLIENTS_FAULT = (
@@ -166,13 +120,13 @@ _WRONG_LOGIN = (kafka.SaslAuthenticationFailed, kafka.UnsupportedSaslMechanism)
 
 
 def of_client(error: HeadraceError) -> HttpError:
-    """What an error of the client comes to; those that are answers already stay as they are."""
+    """Return the answer to an error of the client; answers themselves stay as they are."""
     if isinstance(error, HttpError):
         return error
     text = str(error) or type(error).__name__
     if isinstance(error, _WRONG_LOGIN):
         return RestError(401, KAFKA_AUTHENTICATION, text)
-    if isinstance(error, BufferFull):
+    if isinstance(error, AdminBusy | BufferFull):
         return Unavailable(text)
     if isinstance(error, TopicMissing):
         return topic_not_found()
@@ -206,27 +160,26 @@ def _of_kafka(error: KafkaError, text: str) -> RestError:
 
 
 def failure_of(outcome: Outcome) -> HeadraceError:
-    """What a change to one thing came to, by Kafka's name of it."""
+    """Return the error of a failed change, by Kafka's name."""
     code = _CODES.get(outcome.error or "", kafka.UnknownServerError.code)
-    return error_for(code, outcome.message or outcome.error or "without a reason")
+    return error_for(code, outcome.message or outcome.error or "no reason given")
 
 
 def check(outcome: Outcome) -> None:
-    """Raise what a change to one thing came to, unless it went well."""
+    """Raise the error of a failed change."""
     if outcome.error is not None:
         raise failure_of(outcome)
 
 
 def check_partition(outcome: Outcome) -> None:
-    """Like `check`, for one of several partitions: which one it was is said."""
+    """Raise the error of a failed change to one of several partitions, naming the partition."""
     if outcome.error is not None:
-        reason = outcome.message or outcome.error
-        code = _CODES.get(outcome.error, kafka.UnknownServerError.code)
-        raise error_for(code, f"partition {outcome.name}: {reason}")
+        reason = f"partition {outcome.name}: {outcome.message or outcome.error}"
+        raise failure_of(msgspec.structs.replace(outcome, message=reason))
 
 
 def body_of(error: HttpError) -> ErrorBody:
-    """The code is the status where nothing says more."""
+    """Return the body; without a specific code, the code is the status."""
     return ErrorBody(getattr(error, "code", error.status), str(error))
 
 
@@ -234,14 +187,4 @@ def rendered(error: HttpError) -> Response:
     return Response(msgspec.json.encode(body_of(error)), error.status, error.headers, JSON)
 
 
-def handlers() -> dict[Any, Callable[..., Any]]:
-    """What Starlette is to do with whatever a route raises."""
-    usual = dict(error_handlers(rendered))
-    answer = usual[HttpError]
-
-    async def translate(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HeadraceError)
-        response: Response = await answer(request, of_client(error))
-        return response
-
-    return {**usual, HeadraceError: translate}
+ERRORS = ErrorAnswers(rendered, ErrorBody, of_client)

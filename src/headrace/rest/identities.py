@@ -1,10 +1,9 @@
-"""In whose name brokers are asked: the proxy's own, or that of who asks the proxy.
+"""Identities of requests to brokers: that of the proxy, or those of its callers.
 
-`proxy` asks everything in the proxy's name. `basic` hands a caller's user and password on to the
-brokers as SASL PLAIN. `file` looks the caller up in a file of properties, where `NAME.property`
-gives what a client of that name has beyond the proxy's own properties: `ada.sasl.username=...`.
-Each identity has clients of its own; there are at most so many, and the one that nobody has used
-for longest is closed for the next.
+`proxy` uses the identity of the proxy for all requests. `basic` passes a caller's user and password
+to the brokers as SASL PLAIN. `file` looks up the caller in a file of properties, where
+`NAME.property` adds properties for that caller: `ada.sasl.username=...`. Each identity has its own
+clients. Their number is bounded, and the least recently used clients are closed.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from typing import Any
 
 from headrace.client.loop_producer import WriteCounts
 from headrace.errors import InvalidConfig
-from headrace.http.principals import Principal, principal_of
+from headrace.http.access import Principal, principal_of
 from headrace.rest.clients import Clients
 from headrace.rest.errors import KAFKA_AUTHORIZATION, RestError
 from headrace.rest.settings import RestSettings
@@ -31,7 +30,7 @@ class Mode(StrEnum):
 
 
 class Identities:
-    """The clients of everybody who asks."""
+    """The clients of all identities."""
 
     def __init__(self, settings: RestSettings) -> None:
         try:
@@ -48,7 +47,7 @@ class Identities:
         self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, scope: Mapping[str, Any]) -> Clients:
-        """The clients that speak in the name of who sent a request."""
+        """Return the clients of the caller of a request."""
         principal = principal_of(scope)
         key = self._key(principal)
         found = self._clients.get(key)
@@ -65,19 +64,19 @@ class Identities:
         return found
 
     def own(self) -> Clients:
-        """The clients that speak in the proxy's own name."""
+        """Return the clients of the proxy itself."""
         key = (_OWN, _OWN)
         if key not in self._clients:
             self._clients[key] = Clients(self._settings, {}, self.written)
         return self._clients[key]
 
     def name_of(self, scope: Mapping[str, Any]) -> str:
-        """Whose a thing is that only its maker may use; empty where all act in one name."""
+        """Return the owner of resources created by a request; empty without login."""
         principal = principal_of(scope)
         return _OWN if principal is None else principal.name
 
     def forget(self, topic: str) -> None:
-        """Believe nothing of a topic that was known of it before, in anybody's name."""
+        """Drop the cached metadata of a topic for all identities."""
         for clients in self._clients.values():
             clients.forget(topic)
 
@@ -89,7 +88,7 @@ class Identities:
         if self._mode is Mode.PROXY:
             return _OWN, _OWN
         if principal is None:
-            raise _forbidden("the proxy asks brokers in its callers' names, and you have none")
+            raise _forbidden("the proxy uses the identity of its callers, so a login is required")
         return principal.name, principal.password or ""
 
     def _properties(self, principal: Principal | None) -> dict[str, str]:
@@ -97,10 +96,10 @@ class Identities:
             return {}
         if self._mode is Mode.FILE:
             if principal.name not in self._mapped:
-                raise _forbidden(f"{principal.name!r} has no name towards the brokers here")
+                raise _forbidden(f"{principal.name!r} has no identity in client.identity.file")
             return self._mapped[principal.name]
         if principal.password is None:
-            raise _forbidden("the proxy hands on users with passwords only: log in as one")
+            raise _forbidden("the proxy passes on passwords only: log in with user and password")
         return {
             "sasl.mechanism": "PLAIN",
             "sasl.username": principal.name,
@@ -116,7 +115,7 @@ def _mapped(settings: RestSettings) -> dict[str, dict[str, str]]:
         name, separator, property = _split(entry.name)
         if not separator:
             raise InvalidConfig(
-                f"{settings.client_identity_file} line {entry.line}: write NAME.property, as"
+                f"{settings.client_identity_file} line {entry.line}: write NAME.property, such as"
                 " ada.sasl.username"
             )
         found.setdefault(name, {})[property] = entry.value
@@ -124,7 +123,7 @@ def _mapped(settings: RestSettings) -> dict[str, dict[str, str]]:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """A principal's name may have dots, so the property is where one that we know begins."""
+    """Split at the start of a known property, because a principal's name may have dots."""
     for start in (".sasl.", ".ssl.", ".security."):
         position = name.find(start)
         if position > 0:

@@ -1,7 +1,7 @@
-"""The consumer instances of this proxy: made by name, found again, gone when nobody uses them.
+"""The consumer instances of this proxy, which expire when they are not used.
 
-They live in one process. Another proxy knows nothing of them and says so; that is why the answer to
-a creation names the proxy in its `base_uri`.
+An instance belongs to one process, and other proxies do not find it. So the answer to its creation
+has the address of the proxy in `base_uri`.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
-from headrace.client.consumer import Consumer
+from headrace.client.async_consumer import AsyncConsumer
 from headrace.client.properties import InvalidProperty
 from headrace.errors import HeadraceError
 from headrace.rest import overrides
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 _EXPIRY_CHECK_S = 0.5
 _AHEAD_KILOBYTES = "16384"
-"""What an instance may hold that nobody has read yet."""
+"""Limit on prefetched records of an instance."""
 _MIN_BYTES_MAX = 10_000_000
 _TIMEOUT_MS_MAX = 600_000
 _RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
@@ -57,7 +57,7 @@ class ConsumerInstances:
         return len(self._instances)
 
     def create(self, group: str, given: Mapping[str, Any], clients: Clients, owner: str) -> str:
-        """Make an instance; the result is its name."""
+        """Create an instance, and return its name."""
         rest = dict(given)
         wanted = rest.pop("id", None) or rest.pop("name", None) or self._new_name()
         rest.pop("name", None)
@@ -81,12 +81,12 @@ class ConsumerInstances:
             "default.api.timeout.ms": str(self._settings.client_timeout_ms),
         }
         self._instances[group, name] = ConsumerInstance(
-            self._consumer(properties, settings.format), settings, owner, self._settings.timeout_s
+            self._consumer(properties, settings.format), settings, owner
         )
         return name
 
     def find(self, group: str, name: str, owner: str) -> ConsumerInstance:
-        """An instance, whose time to live begins anew; that of another caller is not found."""
+        """Find an instance of a caller, and restart its time to live."""
         found = self._instances.get((group, name))
         if found is None or found.owner != owner:
             raise consumer_instance_not_found()
@@ -100,7 +100,7 @@ class ConsumerInstances:
 
     @asynccontextmanager
     async def expiring(self) -> AsyncIterator[None]:
-        """While this is open, instances that nobody uses go; at its end all of them do."""
+        """Close unused instances while this is open, and all of them at its end."""
         task = asyncio.create_task(self._expire())
         try:
             yield
@@ -120,7 +120,9 @@ class ConsumerInstances:
             now = time.monotonic()
             for place, instance in list(self._instances.items()):
                 if now - instance.used_at >= lifetime_s:
-                    _log.info("consumer instance %s of group %s has expired", place[1], place[0])
+                    _log.info(
+                        "consumer instance expired", extra={"group": place[0], "instance": place[1]}
+                    )
                     self._close(place)
 
     def _close(self, place: Place) -> None:
@@ -133,7 +135,7 @@ class ConsumerInstances:
         return f"rest-consumer-{middle}{uuid4()}"
 
     def _chosen(self, rest: dict[str, Any]) -> InstanceSettings:
-        """Take what is the proxy's own out of what was given; the rest is the consumer's."""
+        """Remove the proxy's settings from the given properties; others are the consumer's."""
         min_bytes = _first(rest, "fetch.min.bytes", "responseMinBytes")
         timeout_ms = _first(rest, "consumer.request.timeout.ms", "requestWaitMs")
         return InstanceSettings(
@@ -148,12 +150,13 @@ class ConsumerInstances:
             ),
         )
 
-    def _consumer(self, properties: Mapping[str, str], format: Format) -> Consumer:
+    def _consumer(self, properties: Mapping[str, str], format: Format) -> AsyncConsumer:
         try:
-            return Consumer(
+            return AsyncConsumer(
                 properties,
                 key_deserializer=self._shown_by(format, is_key=True),
                 value_deserializer=self._shown_by(format, is_key=False),
+                call_timeout_s=self._settings.timeout_s,
             )
         except InvalidProperty as error:
             raise invalid_consumer_config(str(error)) from None
@@ -172,7 +175,7 @@ async def _closed(instance: ConsumerInstance) -> None:
     try:
         await instance.close()
     except HeadraceError as error:
-        _log.warning("a consumer instance did not end well: %s", error)
+        _log.warning("consumer instance not closed", extra={"error": str(error)})
 
 
 def _checked_name(name: object) -> str:
@@ -182,7 +185,7 @@ def _checked_name(name: object) -> str:
 
 
 def _renamed(rest: Mapping[str, Any]) -> dict[str, str]:
-    """Properties of the consumer under librdkafka's names, if callers may set them."""
+    """Return the consumer's properties under librdkafka's names, if callers may set them."""
     given = dict(rest)
     reset = given.pop("auto.offset.reset", None)
     commit = given.pop("auto.commit.enable", None)
@@ -234,6 +237,6 @@ def _whole(name: str, given: object, low: int, high: int) -> int:
 
 
 def _first(rest: dict[str, Any], *names: str) -> object:
-    """The value under the first of these names that has one; all of them are taken out."""
+    """Remove these names, and return the value of the first one that has a value."""
     found = [rest.pop(name, None) for name in names]
     return next((value for value in found if value is not None), None)

@@ -1,17 +1,18 @@
-"""Which properties of clients a caller may choose, and how far; all others are the owner's.
+"""Client properties that a caller may set, and their bounds; all others are the owner's.
 
-A caller who could set any property could, for example, point a client at another cluster, read
-files of this machine by `ssl.*.location`, or take all of its memory and time.
+Unrestricted properties would let a caller point a client at another cluster, read files of this
+machine by `ssl.*.location`, or exhaust memory and time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headrace.errors import HeadraceError
+from headrace.http.operations import Parameter
 from headrace.rest.numbers import whole
 
 Check = Callable[[str], str | None]
-"""What is wrong with a value, if anything is."""
+"""Returns the fault of a value, or None."""
 
 
 def _one_of(*values: str) -> Check:
@@ -31,7 +32,7 @@ def _number(low: int, high: int) -> Check:
 
 def _name(text: str) -> str | None:
     is_name = 0 < len(text.strip()) <= 255 and text.isprintable()
-    return None if is_name else "it must be a name of 1 to 255 printable letters"
+    return None if is_name else "it must be a name of 1 to 255 printable characters"
 
 
 PRODUCER: Mapping[str, Check] = {
@@ -64,28 +65,31 @@ INSTANCE = (
     "consumer.request.timeout.ms",
     "fetch.min.bytes",
 )
-"""What a caller may say of a consumer instance besides, which is no property of librdkafka's."""
+"""Settings of a consumer instance that are not properties of librdkafka."""
+PARAMETERS = tuple(
+    Parameter(name, "A property of the producer for this request.") for name in sorted(PRODUCER)
+)
 
 
 def checked(
     given: Mapping[str, Any],
     allowed: Mapping[str, Check],
-    refuse: Callable[[str], HeadraceError],
+    error: Callable[[str], HeadraceError],
     *,
     besides: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The properties as text, if all of them may be set by a caller, and to these values.
+    """Return properties as text if a caller may set all of them to these values.
 
-    A refusal lists what is allowed, `besides` included, which the caller has looked at already.
+    The error lists the allowed names, including `besides`, which the caller has checked.
     """
     found = {}
     for name, value in given.items():
         if name not in allowed:
             names = ", ".join(sorted([*allowed, *besides]))
-            raise refuse(f"{name[:80]} may not be set by a request; these may: {names}")
+            raise error(f"{name[:80]} cannot be set by a request; allowed are {names}")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         wrong = allowed[name](text)
         if wrong is not None:
-            raise refuse(f"{name} is {text[:40]!r}; {wrong}")
+            raise error(f"{name} is {text[:40]!r}; {wrong}")
         found[name] = text
     return found

@@ -1,42 +1,67 @@
-"""Keys and values between JSON and bytes, for the forms that need no schema.
+"""Keys and values between JSON and bytes, for formats without schemas.
 
-JSON stays as the caller wrote it, without layout: numbers keep their digits, and text is written
-out where it was escaped, so that equal keys are equal bytes and meet in one partition.
+JSON stays as the caller wrote it, without white space between parts. Numbers keep their digits, and
+escaped text is unescaped, so that equal keys are equal bytes and share a partition.
 """
 
 import base64
 import binascii
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from headrace.rest.errors import RestError, bad_request
+from headrace.rest.errors import RestError, bad_request, unprocessable
 from headrace.rest.formats import Format
+
+T = TypeVar("T")
 
 _NULL = b"null"
 _SHOWN_MAX = 80
 
 
 def without_layout(body: bytes) -> bytes:
-    """A JSON document without the blanks between its parts; raises msgspec's `DecodeError`."""
+    """Remove white space between the parts of a document; may raise `DecodeError`."""
     if b" " in body or b"\n" in body or b"\t" in body or b"\r" in body:
         return msgspec.json.format(body, indent=-1)
     return body
 
 
+def decoded_body(
+    body: bytes,
+    decoder: msgspec.json.Decoder[T],
+    refusal: Callable[[msgspec.ValidationError], RestError],
+    *,
+    has_raw_parts: bool = False,
+) -> T:
+    """Decode a body; `refusal` returns the error for a wrong shape.
+
+    Raw parts are records as they were written, without white space between their parts.
+    """
+    try:
+        return decoder.decode(without_layout(body) if has_raw_parts else body)
+    except msgspec.ValidationError as error:
+        raise refusal(error) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from None
+
+
+def invalid_body(error: msgspec.ValidationError) -> RestError:
+    return unprocessable(f"the body is invalid: {error}")
+
+
 def encoder(format: Format) -> Callable[[msgspec.Raw], bytes | None]:
-    """What makes bytes of a key or value; JSON's null is no bytes at all."""
+    """Return the encoder of a format; it maps JSON's null to None."""
     return _ENCODERS[format]
 
 
 def decode(format: Format, data: bytes | None) -> Any:
-    """What stands for a key or value in an answer; raises `ValueError` for what is no JSON."""
+    """Decode a key or value for an answer; raise `ValueError` for invalid JSON."""
     if data is None:
         return None
     match format:
         case Format.JSON:
-            # Shown as it is, once it is known to be JSON.
+            # Returned unchanged after validation.
             msgspec.json.decode(data)
             return msgspec.Raw(data)
         case Format.BINARY:
@@ -48,7 +73,7 @@ def decode(format: Format, data: bytes | None) -> Any:
 
 
 def at_record(error: RestError, index: int, part: str) -> RestError:
-    """The same error, which says whose it is; records count from 0, as in the answer."""
+    """Add the place to an error; records count from 0, as in the answer."""
     return RestError(error.status, error.code, f"{error} ({part} of record {index})")
 
 

@@ -1,6 +1,6 @@
-"""JSON to payloads and back by one schema: Avro's JSON encoding, JSON itself, Protobuf's JSON.
+"""Codecs between JSON and payloads by one schema: Avro's JSON, JSON itself, Protobuf's JSON.
 
-What a codec makes is the value alone; the id of its schema goes before it.
+A codec encodes the value without the schema id in front of it.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from headrace.errors import HeadraceError
 from headrace.rest.formats import Format
+from headrace.serdes.payload_errors import CorruptPayload
 from headrace.serdes.schemas import Dependency, InvalidSchema, SchemaType
 
 SCHEMA_TYPES = {
@@ -20,16 +20,12 @@ SCHEMA_TYPES = {
 FORMATS = {type: format for format, type in SCHEMA_TYPES.items()}
 
 
-class Unconvertible(HeadraceError):
-    """A value that does not fit its schema, or bytes that are no value of it."""
-
-
 class Codec(Protocol):
-    """Converts by one schema."""
+    """Converts by one schema; raises `PayloadError`."""
 
     @property
     def name(self) -> str | None:
-        """The schema's own name, where it has one."""
+        """The name of the schema, if it has one."""
         ...
 
     def encode(self, value: Any) -> bytes: ...
@@ -38,7 +34,7 @@ class Codec(Protocol):
 
 
 def codec_of(format: Format, text: str, dependencies: Sequence[Dependency] = ()) -> Codec:
-    """Reads a schema; raises `InvalidSchema`. The libraries of a form are loaded when needed."""
+    """Parse a schema, or raise `InvalidSchema`; libraries are loaded on first use."""
     match format:
         case Format.AVRO:
             return _Avro(text, dependencies)
@@ -58,22 +54,14 @@ class _Avro:
         self.name = self._schema.name
 
     def encode(self, value: Any) -> bytes:
-        from headrace.serdes.avro.errors import AvroError
         from headrace.serdes.avro.json_writing import payload_of_json
 
-        try:
-            return payload_of_json(self._schema, value)
-        except AvroError as error:
-            raise Unconvertible(str(error)) from error
+        return payload_of_json(self._schema, value)
 
     def decode(self, payload: bytes) -> Any:
-        from headrace.serdes.avro.errors import AvroError
         from headrace.serdes.avro.json_reading import json_of_payload
 
-        try:
-            return json_of_payload(self._schema, payload)
-        except AvroError as error:
-            raise Unconvertible(str(error)) from error
+        return json_of_payload(self._schema, payload)
 
 
 class _JsonSchema:
@@ -86,21 +74,15 @@ class _JsonSchema:
         self.name = title if isinstance(title, str) else None
 
     def encode(self, value: Any) -> bytes:
-        from headrace.serdes.json_schema.codec import InvalidValue, encode
+        from headrace.serdes.json_schema.codec import encode
 
-        try:
-            return encode(self._schema, value)
-        except InvalidValue as error:
-            raise Unconvertible(str(error)) from error
+        return encode(self._schema, value)
 
     def decode(self, payload: bytes) -> Any:
-        """Shown as it was written; whoever wrote it has checked it."""
-        from headrace.serdes.json_schema.codec import InvalidValue, decode
+        """Return the payload unchanged; its producer has validated it."""
+        from headrace.serdes.json_schema.codec import decode
 
-        try:
-            decode(self._schema, payload, validated=False)
-        except InvalidValue as error:
-            raise Unconvertible(str(error)) from error
+        decode(self._schema, payload, validated=False)
         return msgspec.Raw(payload)
 
 
@@ -114,25 +96,17 @@ class _Protobuf:
         self.name = self._type.name
 
     def encode(self, value: Any) -> bytes:
-        from headrace.serdes.protobuf.errors import ProtobufError
         from headrace.serdes.protobuf.indexes import write_indexes
 
-        try:
-            return write_indexes(self._type.indexes) + self._type.encode(value)
-        except ProtobufError as error:
-            raise Unconvertible(str(error)) from error
+        return write_indexes(self._type.indexes) + self._type.encode(value)
 
     def decode(self, payload: bytes) -> Any:
-        from headrace.serdes.protobuf.errors import ProtobufError
         from headrace.serdes.protobuf.indexes import read_indexes
         from headrace.serdes.protobuf.messages import message_type_at
 
         found = read_indexes(payload)
         if found is None:
-            raise Unconvertible("the payload does not say which message it is")
+            raise CorruptPayload("the payload does not name its message")
         way, begin = found
-        try:
-            kind = message_type_at(self._schema, way)
-            return kind.to_json(kind.decode(payload[begin:]))
-        except ProtobufError as error:
-            raise Unconvertible(str(error)) from error
+        kind = message_type_at(self._schema, way)
+        return kind.to_json(kind.decode(payload[begin:]))

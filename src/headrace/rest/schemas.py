@@ -1,15 +1,14 @@
-"""Payloads whose schemas a registry knows: schemas by id, by version, by text, or the newest.
+"""Schemas of a registry by id, by version, by text, or the latest of a subject.
 
-The registry is asked in a few threads of their own, within the time that a broker has, too. What an
-id stands for never changes, so it is kept; the newest version of a subject is believed for a
-while only.
+Requests to the registry run in a few threads, with the time limit of requests to brokers. Schemas
+by id never change, so they are cached without a limit of time; other lookups expire.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -23,15 +22,9 @@ from headrace.rest.errors import (
     serialization_failed,
 )
 from headrace.rest.formats import Format
-from headrace.rest.schema_codecs import (
-    FORMATS,
-    SCHEMA_TYPES,
-    Codec,
-    Unconvertible,
-    codec_of,
-)
+from headrace.rest.schema_codecs import FORMATS, SCHEMA_TYPES, Codec, codec_of
 from headrace.rest.settings import RestSettings
-from headrace.serdes.registry_client import (
+from headrace.schema_clients.registry_client import (
     NewSchema,
     RegisteredSchema,
     RegistryClient,
@@ -39,6 +32,7 @@ from headrace.serdes.registry_client import (
     RegistryRefusal,
     RegistryUnavailable,
 )
+from headrace.serdes.payload_errors import CorruptPayload, PayloadError
 from headrace.serdes.schemas import InvalidSchema, SchemaType
 from headrace.serdes.subject_strategies import (
     NoSubject,
@@ -62,39 +56,28 @@ _STRATEGIES: dict[str, SubjectName] = {
 }
 
 
-class V2Schemas(Protocol):
-    """What a produce request of version 2 says of its schemas."""
+class V2Schemas(msgspec.Struct, forbid_unknown_fields=True):
+    """The schemas of a produce request of version 2."""
 
-    key_schema: str | None
-    key_schema_id: int | None
-    value_schema: str | None
-    value_schema_id: int | None
+    key_schema: str | None = None
+    key_schema_id: int | None = None
+    value_schema: str | None = None
+    value_schema_id: int | None = None
 
 
-class V3Schema(Protocol):
-    """What a record of version 3 says of a schema."""
+class V3Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The format of a key or value of version 3, and its schema in one of several ways."""
 
-    @property
-    def type(self) -> Format | None: ...
-
-    @property
-    def subject(self) -> str | None: ...
-
-    @property
-    def subject_name_strategy(self) -> str | None: ...
-
-    @property
-    def schema_id(self) -> int | None: ...
-
-    @property
-    def schema_version(self) -> int | None: ...
-
-    @property
-    def schema(self) -> str | None: ...
+    type: Format | None = None
+    subject: str | None = None
+    subject_name_strategy: str | None = None
+    schema_id: int | None = None
+    schema_version: int | None = None
+    schema: str | None = None
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """A schema that the registry knows, and what it makes of JSON."""
+    """A registered schema with its codec."""
 
     format: Format
     subject: str
@@ -103,18 +86,18 @@ class Registered(msgspec.Struct, frozen=True):
     codec: Codec
 
     def encode(self, raw: Raw) -> bytes | None:
-        """A payload with the id of its schema; JSON's null is no payload at all."""
+        """Encode JSON to a payload with the schema id; null becomes None."""
         data = bytes(raw)
         if data == _NULL:
             return None
         try:
             return front_of(self.schema_id) + self.codec.encode(msgspec.json.decode(data))
-        except Unconvertible as error:
+        except PayloadError as error:
             raise json_conversion(str(error)) from None
 
 
 class Schemas:
-    """Encoders and decoders for what comes and goes with a schema."""
+    """Finds schemas, and encodes and decodes payloads with them."""
 
     def __init__(self, settings: RestSettings) -> None:
         url = settings.schema_registry_url
@@ -128,13 +111,13 @@ class Schemas:
     async def of_v2(
         self, topic: str, format: Format, given: V2Schemas
     ) -> tuple[Registered | None, Registered | None]:
-        """The schemas of the keys and of the values of a request, those of them that it names."""
+        """Find the schemas of keys and values that a request names."""
         key = await self._of_v2(topic, format, given.key_schema_id, given.key_schema, "key")
         value = await self._of_v2(topic, format, given.value_schema_id, given.value_schema, "value")
         return key, value
 
     async def of_v3(self, topic: str, given: V3Schema, *, is_key: bool) -> Registered:
-        """The schema that a key or a value names, in one of the ways that there are."""
+        """Find the schema of a key or a value."""
         part = "key" if is_key else "value"
         strategy = _strategy(given.subject_name_strategy)
         if given.subject is not None and given.subject_name_strategy is not None:
@@ -146,7 +129,7 @@ class Schemas:
         return await self._looked_up(key, lambda: self._find(topic, part, given, strategy))
 
     def decoder(self, format: Format, *, is_key: bool) -> Callable[[bytes | None], object]:
-        """What shows payloads; it asks the registry itself, so it belongs into a thread."""
+        """Return a decoder of payloads, which blocks on the registry and belongs in a thread."""
         client = self._required()
         part = "key" if is_key else "value"
 
@@ -155,10 +138,10 @@ class Schemas:
                 return None
             id_ = id_at_front(payload)
             if id_ is None:
-                raise Unconvertible(f"the {part} does not begin with the id of a schema")
+                raise CorruptPayload(f"the {part} does not begin with the id of a schema")
             found = client.schema(id_)
             if found is None:
-                raise Unconvertible(f"the registry has no schema {id_}")
+                raise CorruptPayload(f"the registry has no schema {id_}")
             return self._codec(format, found).decode(payload[ID_SIZE:])
 
         return show
@@ -184,7 +167,7 @@ class Schemas:
         )
 
     async def _looked_up(self, key: tuple[Any, ...], find: Callable[[], Registered]) -> Registered:
-        """What was found before, or what is found in a thread within the time limit."""
+        """Return a cached result, or run the lookup in a thread within the time limit."""
         until, found = self._found.get(key, (0.0, None))
         if found is not None and time.monotonic() < until:
             return found
@@ -200,7 +183,7 @@ class Schemas:
         self._found[key] = (time.monotonic() + _LATEST_S, found)
         return found
 
-    # What follows runs in threads.
+    # The methods below run in threads.
 
     def _find(self, topic: str, part: str, given: V3Schema, strategy: SubjectName) -> Registered:
         if given.schema_id is not None:
@@ -217,7 +200,7 @@ class Schemas:
         return self._latest(_named(topic, part, given.subject, strategy), given.type)
 
     def _by_id_alone(self, id_: int, format: Format) -> Registered:
-        """Version 2 wants an id to be of the form that the Content-Type names."""
+        """Find a schema of version 2, whose type must match the Content-Type."""
         found = self._schema(id_)
         if found.type != SCHEMA_TYPES[format]:
             raise invalid_schema(f"schema {id_} is of type {found.type}, not {format}")
@@ -230,7 +213,7 @@ class Schemas:
         format = _format(found.type)
         codec = self._codec(format, found)
         actual = subject or strategy(topic, part, codec.name)
-        references = () if found.told is None else found.told.references
+        references = () if found.registration is None else found.registration.references
         new = NewSchema(found.text, found.type, references)
         version = self._required().lookup(actual, new)
         return Registered(format, actual, version.version, id_, codec)
@@ -249,7 +232,7 @@ class Schemas:
         strategy: SubjectName,
         text: str,
     ) -> Registered:
-        """A schema that comes with the request: found, or registered if it is new."""
+        """Find a schema by its text, and register it if it is new."""
         codec = codec_of(format, text)
         actual = subject or strategy(topic, part, codec.name)
         new = NewSchema(text, SCHEMA_TYPES[format])
@@ -269,14 +252,14 @@ class Schemas:
         format = _format(found.type)
         if type is not None and type is not format:
             raise bad_request(f"the newest schema of {subject} is of type {format}, not {type}")
-        version = None if found.told is None else found.told.version
+        version = None if found.registration is None else found.registration.version
         return Registered(format, subject, version, found.id, self._codec(format, found))
 
     def _schema(self, id_: int) -> RegisteredSchema:
         found = self._required().schema(id_)
         if found is None:
             raise serialization_failed(
-                f"Error when fetching schema by id. schemaId = {id_}: the registry has none"
+                f"Error when fetching schema by id. schemaId = {id_}: not found"
             )
         return found
 
@@ -301,13 +284,13 @@ class Schemas:
 
 
 def _translated(find: Callable[[], T]) -> T:
-    """What the registry or a schema is to blame for, as answers."""
+    """Translate errors of the registry and of schemas."""
     try:
         return find()
     except RegistryUnavailable as error:
         raise registry_failed(f"the registry did not answer: {error}") from error
     except RegistryRefusal as error:
-        raise serialization_failed(f"the registry says {error.code}: {error}") from error
+        raise serialization_failed(f"the registry reports {error.code}: {error}") from error
     except RegistryFailure as error:
         raise serialization_failed(str(error)) from error
     except InvalidSchema as error:
@@ -327,7 +310,7 @@ def _strategy(name: str | None) -> SubjectName:
 
 
 def _named(topic: str, part: str, subject: str | None, strategy: SubjectName) -> str:
-    """A subject before its schema is known: only the topic's name can make one then."""
+    """Return a subject without its schema, which only the topic strategy supports."""
     if subject is not None:
         return subject
     if strategy is not topic_subject:
@@ -347,4 +330,4 @@ def _format(type: str) -> Format:
     try:
         return FORMATS[SchemaType(type)]
     except (ValueError, KeyError):
-        raise bad_request(f"schemas of type {type} are not known here") from None
+        raise bad_request(f"schemas of type {type} are not supported") from None

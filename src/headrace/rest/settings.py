@@ -1,7 +1,7 @@
-"""The settings of a REST proxy, under the property names of Confluent's.
+"""The settings of a REST proxy, under Confluent's property names.
 
-A `kafka-rest.properties` file works as it is: what it says of clients stands under `client.`,
-`producer.`, `consumer.` and `admin.`, and is handed to librdkafka or to our own client.
+A `kafka-rest.properties` file works unchanged. Its properties with the prefixes `client.`,
+`producer.`, `consumer.` and `admin.` are passed to librdkafka or to Headrace's own client.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace.errors import InvalidConfig
-from headrace.settings.definitions import nearest
+from headrace.http.settings import property_name, property_names, typed, unknown_property
 
 MEBIBYTE = 1 << 20
 
@@ -34,71 +34,67 @@ _WITHOUT_EFFECT = frozenset(
         "zookeeper.connect",
     }
 )
-"""Properties of Confluent's proxy for parts that this one does not have."""
+"""Properties of parts of Confluent's proxy that do not exist here."""
 _BY_OPTIONS = ("authentication.", "ssl.", "websocket.")
-"""What would close the proxy's door is never passed over in silence."""
+"""Properties that restrict access; ignoring them would leave the proxy open."""
 
 
-def _property_name(field: str) -> str:
-    return field.replace("_", ".")
-
-
-class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_name):
-    """Built once and handed down; `clients` holds the properties of the clients by prefix."""
+class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=property_name):
+    """Built once and handed down; `clients` has the properties of the clients by prefix."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     schema_registry_url: str | None = None
     schema_registry_basic_auth_user_info: str | None = None
     """`user:password` for the registry."""
     id: str = ""
-    """Part of the names of consumer instances, so that those of several proxies differ."""
+    """Part of the names of consumer instances, so that the names of several proxies differ."""
     host_name: str = ""
-    """The name under which clients reach this very proxy; else what they called it."""
+    """The name under which clients reach this proxy; by default the Host header."""
     client_timeout_ms: int = 30_000
-    """How long a broker may take for an answer before the caller is told that it did not."""
+    """The time for an answer of a broker."""
     consumer_request_timeout_ms: int = 1_000
     consumer_request_max_bytes: int = 64 * MEBIBYTE
     consumer_instance_timeout_ms: int = 300_000
     consumer_instances_max: int = 100
     fetch_min_bytes: int = 1
-    """How many bytes a read waits for; with -1 it waits for its whole time."""
+    """The bytes that a read waits for; with -1 it waits for its whole time."""
     request_max_bytes: int = 16 * MEBIBYTE
     produce_batch_maximum_entries: int = 1_000
     produce_records_max: int = 100_000
-    """How many records one request of version 2 may hold: a byte of a body may cost many."""
+    """The maximum of records in a request of version 2; a few bytes of a body may be a record."""
     produce_buffer_bytes: int = 64 * MEBIBYTE
-    """How much may wait for acknowledgement before requests have to wait."""
+    """The unacknowledged bytes from which on requests wait."""
     streaming_connection_max_duration_ms: int = 86_400_000
-    """How long one request may go on sending records, or one stream pushing them."""
+    """The maximum duration of a request that streams records, in either direction."""
     connections_max: int = 1_000
     transaction_producers_max: int = 4
-    """How many transactions of one identity may be under way."""
+    """The maximum of concurrent transactions per identity."""
     webhook_targets: str = ""
-    """Where webhooks may go: hosts, addresses and networks, each with :port or not."""
+    """Allowed targets of webhooks: hosts, addresses and networks, optionally with :port."""
     webhook_secrets_file: str | None = None
-    """Secrets by name, as properties; subscriptions name them and never hold them."""
+    """Secrets by name, as properties; subscriptions refer to them by name."""
     subscriptions_topic: str = "_rest_subscriptions"
     subscriptions_max: int = 50
     push_clients_max: int = 800
-    """How many may listen to streams; fewer than connections, so that others get through."""
+    """The maximum of stream clients; below `connections.max`, so that others get through."""
     push_readers_max: int = 100
-    """How many consumers streams may have, beside those of `consumer.instances.max`."""
+    """The maximum of consumers for streams, in addition to `consumer.instances.max`."""
     push_heartbeat_ms: int = 15_000
     push_stall_ms: int = 30_000
-    """How long a client may read nothing, or acknowledge nothing, before it is dropped."""
+    """The time without reading or acknowledging after which a client is disconnected."""
     push_unacknowledged_max: int = 1_000
     push_tail_bytes: int = 4 * MEBIBYTE
-    """How much of the newest records the clients of a topic share."""
+    """The bytes of newest records that the clients of a topic share."""
     access_control_allow_origin: str = ""
-    """Origins whose pages may ask, joined by commas."""
+    """Origins whose pages may send requests, separated by commas."""
     client_identity: str = "proxy"
-    """In whose name brokers are asked: `proxy`, `basic` or `file`."""
+    """The identity towards brokers: `proxy`, `basic` or `file`."""
     client_identity_file: str | None = None
     client_identities_max: int = 50
     clients: Mapping[str, Mapping[str, str]] = {}
 
     def properties_of(self, kind: str) -> dict[str, str]:
-        """What a producer, a consumer or an admin client is given."""
+        """Return the properties of a producer, a consumer or an admin client."""
         return {
             **self.clients.get("client", {}),
             **self.clients.get(kind, {}),
@@ -115,29 +111,24 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
         return tuple(part for part in parts if part)
 
 
-_NAMES = {field.encode_name for field in msgspec.structs.fields(RestSettings)} - {"clients"}
-
-
 def settings_of(properties: Mapping[str, str]) -> RestSettings:
-    """The settings that a file and a command line come to; an unknown name is an error."""
+    """Convert properties to settings; reject unknown names and invalid values."""
+    names = property_names(RestSettings) - {"clients"}
     own: dict[str, object] = {}
     clients: dict[str, dict[str, str]] = {}
     for name, value in properties.items():
-        if name in _NAMES:
+        if name in names:
             own[name] = value
         elif name in _WITHOUT_EFFECT:
-            _log.warning("%s has no effect here", name)
+            _log.warning("property has no effect", extra={"property": name})
         elif name.startswith(_BY_OPTIONS):
             raise InvalidConfig(
-                f"{name} is not read from properties here: the options --user-file, --token-file,"
-                " --tls-certificate and --tls-client-ca say who gets in"
+                f"{name} is not read from properties here: use the options --user-file,"
+                " --token-file, --tls-certificate and --tls-client-ca"
             )
         elif name.startswith(_PREFIXES):
             kind, _, rest = name.partition(".")
             clients.setdefault(kind, {})[rest] = value
         else:
-            raise InvalidConfig(f"there is no property {name!r}{nearest(name, sorted(_NAMES))}")
-    try:
-        return msgspec.convert({**own, "clients": clients}, RestSettings, strict=False)
-    except msgspec.ValidationError as error:
-        raise InvalidConfig(f"a setting of the REST proxy is wrong: {error}") from error
+            raise unknown_property(name, RestSettings)
+    return typed(RestSettings, {**own, "clients": clients})

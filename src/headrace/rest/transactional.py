@@ -1,8 +1,8 @@
-"""Transactions of callers: a few transactional producers, each with a name of its own.
+"""Transactions of callers on a pool of transactional producers.
 
-A producer serves one transaction at a time, in its thread. Its `transactional.id` is made of the
-proxy's `id`, so that a proxy that starts again ends at once what its last run left open; without
-an `id` the broker ends it by time.
+A producer runs one transaction at a time, in its thread. Its `transactional.id` derives from the
+proxy's `id`, so that a restarted proxy immediately aborts the open transactions of its last run.
+Without an `id` they end by their timeout.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from headrace.client.librdkafka import created, exception_for
 from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.loop_producer import OutgoingRecord
 from headrace.client.partitioners import JAVA_DEFAULT
-from headrace.client.producer_transactions import TransactionAborted, Transactions
+from headrace.client.producer_transactions import ProducerTransactions, TransactionAborted
 from headrace.client.properties import split
 from headrace.errors import HeadraceError
-from headrace.http.errors import AskerGone, HttpError, Unavailable
+from headrace.http.errors import ClientDisconnected, HttpError, Unavailable
 from headrace.rest.errors import RestError, of_client
 
 _DEFAULTS: dict[str, Any] = {
-    "allow.auto.create.topics": False,  # Who asks for a transaction has looked for its topics.
+    "allow.auto.create.topics": False,  # Topics are looked up before a transaction.
     "client.id": "headrace-rest",
     "linger.ms": 1,
     "partitioner": JAVA_DEFAULT,
@@ -38,28 +38,28 @@ _DEFAULTS: dict[str, Any] = {
 }
 _POLL_S = 0.05
 _DROPPED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
-"""What librdkafka says of the other records of a transaction that cannot be committed."""
+"""Errors of the other records of a failed transaction."""
 _OUTCOME_UNKNOWN = 50003
 _TIMEOUT_MS_MAX = 900_000
-"""What brokers allow unless they are told otherwise (transaction.max.timeout.ms)."""
+"""The brokers' default of transaction.max.timeout.ms."""
 
 
 class TopicRecord(msgspec.Struct, frozen=True):
-    """A record and where it goes."""
+    """A record and its topic."""
 
     topic: str
     record: OutgoingRecord
 
 
 class GroupOffsets(msgspec.Struct, frozen=True):
-    """Offsets that a group commits by the same transaction."""
+    """Offsets of a group to commit in the same transaction."""
 
     group: str
     offsets: list[TopicPartition]
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Where a record of a committed transaction lies."""
+    """The place of a record of a committed transaction."""
 
     partition: int
     offset: int
@@ -67,7 +67,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class TransactionPool:
-    """The transactional producers of one identity; made when first needed."""
+    """The transactional producers of one identity, created on first use."""
 
     def __init__(
         self,
@@ -92,22 +92,22 @@ class TransactionPool:
         offsets: GroupOffsets | None,
         gone: Callable[[], Coroutine[Any, Any, None]],
     ) -> list[Written]:
-        """Write all records and offsets, or none; an error says which record was at fault.
+        """Write all records and offsets, or none; an error names the failed record.
 
-        Who is `gone` before the commit has asked for nothing: it may ask again, elsewhere.
+        The transaction is aborted if the caller is `gone` before the commit, as it may retry.
         """
         given_up = threading.Event()
-        watch = asyncio.create_task(_noted(gone, given_up))
+        watch = asyncio.create_task(_watch(gone, given_up))
         try:
             member = await self._take()
             running = member.thread.start(member.run, records, offsets, given_up)
-            # Whoever waits may give up; the producer is free when its thread is.
+            # The caller may give up; the producer is free only after its transaction.
             running.add_done_callback(lambda _: self._free.put_nowait(member))
             async with asyncio.timeout(3 * self._timeout_s):
                 return await asyncio.shield(running)
         except TimeoutError:
             given_up.set()
-            raise _unknown("it took too long") from None
+            raise _unknown("the time limit has passed") from None
         finally:
             watch.cancel()
 
@@ -126,8 +126,7 @@ class TransactionPool:
                 return await self._free.get()
         except TimeoutError:
             raise Unavailable(
-                f"{self._size} transactions are under way (transaction.producers.max);"
-                " try again later"
+                f"{self._size} transactions are open (transaction.producers.max); try again later"
             ) from None
 
 
@@ -153,7 +152,7 @@ class _Member:
         self._consumer, _ = split(consumer)
         self._timeout_s = timeout_s
         self._producer: confluent_kafka.Producer | None = None
-        self._transactions: Transactions | None = None
+        self._transactions: ProducerTransactions | None = None
         self.thread = ClientThread("headrace-rest-transactions")
 
     def run(
@@ -169,17 +168,17 @@ class _Member:
             if offsets is not None:
                 self._send_offsets(transactions, offsets)
             if given_up.is_set():
-                raise AskerGone("nothing was written: nobody waits for the answer any more")
+                raise ClientDisconnected("nothing was written: the caller has disconnected")
         except HeadraceError:
             self._abort(transactions)
             raise
         self._commit(transactions)
         return written
 
-    def _begun(self) -> tuple[confluent_kafka.Producer, Transactions]:
+    def _begun(self) -> tuple[confluent_kafka.Producer, ProducerTransactions]:
         if self._producer is None or self._transactions is None:
             self._producer = created(confluent_kafka.Producer, self._settings)
-            self._transactions = Transactions(self._producer, self._timeout_s)
+            self._transactions = ProducerTransactions(self._producer, self._timeout_s)
         try:
             self._transactions.begin()
         except HeadraceError:
@@ -206,7 +205,7 @@ class _Member:
             except KafkaException as error:
                 raise at_record(exception_for(error.args[0]), index, one.topic) from None
             except BufferError as error:
-                raise Unavailable(f"the transaction is too large to be held: {error}") from None
+                raise Unavailable(f"the transaction exceeds the buffer: {error}") from None
         deadline = time.monotonic() + self._timeout_s
         while outcomes.left and outcomes.failed is None and time.monotonic() < deadline:
             producer.flush(_POLL_S)
@@ -214,10 +213,10 @@ class _Member:
             index, failure = outcomes.blamed
             raise at_record(exception_for(failure), index, records[index].topic)
         if outcomes.left:
-            raise RestError(503, 50302, "nothing was written: the brokers took too long")
+            raise RestError(503, 50302, "nothing was written: the brokers did not answer in time")
         return outcomes.written()
 
-    def _send_offsets(self, transactions: Transactions, offsets: GroupOffsets) -> None:
+    def _send_offsets(self, transactions: ProducerTransactions, offsets: GroupOffsets) -> None:
         member = _OutsideMember(self._consumer, offsets)
         try:
             transactions.send_offsets(member)
@@ -226,7 +225,7 @@ class _Member:
         finally:
             member.close()
 
-    def _commit(self, transactions: Transactions) -> None:
+    def _commit(self, transactions: ProducerTransactions) -> None:
         try:
             transactions.commit()
         except TransactionAborted as error:
@@ -236,8 +235,8 @@ class _Member:
             self._forget()
             raise _unknown(str(error)) from error
 
-    def _abort(self, transactions: Transactions) -> None:
-        """A producer that could not abort is made anew: its first step ends what is left open."""
+    def _abort(self, transactions: ProducerTransactions) -> None:
+        """Abort; replace a failed producer by one whose first step aborts the transaction."""
         transactions.abort()
         if transactions.is_over:
             self._forget()
@@ -247,7 +246,7 @@ class _Member:
 
 
 class _OutsideMember:
-    """Who commits for a group without being of it."""
+    """A committer for a group that is not a member."""
 
     def __init__(self, properties: Mapping[str, Any], offsets: GroupOffsets) -> None:
         self._offsets = offsets.offsets
@@ -266,7 +265,7 @@ class _OutsideMember:
 
 
 class Outcomes:
-    """What becomes of the records, as librdkafka tells it."""
+    """Collects the outcomes of records."""
 
     def __init__(self, count: int) -> None:
         self._messages: list[Message | None] = [None] * count
@@ -289,7 +288,7 @@ class Outcomes:
 
     @property
     def blamed(self) -> tuple[int, KafkaError] | None:
-        """Whose fault it is. Records that went with another may be told of before that one."""
+        """The failed record; records that failed because of it may be reported earlier."""
         return self.failed or self._dropped
 
     def written(self) -> list[Written]:
@@ -301,23 +300,23 @@ class Outcomes:
 
 
 def at_record(error: HeadraceError, index: int, topic: str) -> RestError:
-    """An error that says which record it was; records count from 0."""
+    """Add the record to an error; records count from 0."""
     found = of_client(error)
     return _refused(found, f"record {index} for topic {topic!r}: {found}")
 
 
 def of_group(error: HeadraceError, group: str) -> RestError:
-    """An error that says whose offsets could not be committed."""
+    """Add the group to an error of its offsets."""
     found = of_client(error)
     reason = error.__cause__
     if isinstance(error, TransactionAborted) and isinstance(reason, HeadraceError):
-        # A fault of the caller's is told as such; any other leaves no more than an abort.
+        # Report a caller's error as such, and any other as an aborted transaction.
         known = of_client(reason)
         found = known if known.status < 500 else found
     return _refused(found, f"offsets of group {group!r}: {found}")
 
 
-async def _noted(gone: Callable[[], Coroutine[Any, Any, None]], given_up: threading.Event) -> None:
+async def _watch(gone: Callable[[], Coroutine[Any, Any, None]], given_up: threading.Event) -> None:
     await gone()
     given_up.set()
 
@@ -331,12 +330,12 @@ def _unknown(reason: str) -> RestError:
     return RestError(
         500,
         _OUTCOME_UNKNOWN,
-        f"it is not known whether the transaction is committed: {reason}; look before you repeat",
+        f"the outcome of the transaction is unknown: {reason}; check before a retry",
     )
 
 
 def _prefix(instance: str, properties: Mapping[str, str]) -> str:
-    """Callers of different names never meet in one transactional id."""
+    """Return a prefix of transactional ids that differs between identities."""
     name = instance or str(uuid4())
     identity = hashlib.sha256(repr(sorted(properties.items())).encode()).hexdigest()[:12]
     return f"headrace-rest-{name}-{identity}"

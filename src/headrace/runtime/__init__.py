@@ -1,1 +1,1 @@
-"""The doors to the outside world: the only modules that touch the machine."""
+"""Access to the machine: clocks, files, tasks, logs, processes."""

@@ -1,19 +1,25 @@
-"""The time of day and the time that passed, as an object so that tests can bring their own."""
+"""Wall and monotonic time as an object, so that tests can replace it."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rest of the code knows of time."""
+    """The source of time for the rest of the code."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, as record timestamps count them; may jump."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some moment; never goes back, so it is what durations are made of."""
+        """Milliseconds since an arbitrary moment; never goes back, so durations use it."""
         ...
+
+
+class WaitingClock(Clock, Protocol):
+    """A clock on which a thread can wait; a test's clock advances instead."""
+
+    def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
@@ -26,3 +32,6 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

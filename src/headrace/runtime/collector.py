@@ -3,12 +3,12 @@
 import gc
 
 _YOUNG_MAX = 10_000
-"""How many young objects there are before the collector looks at them. With Python's 700 it came
-several times a request and found next to nothing: what a request makes, it also lets go."""
+"""The number of young objects that triggers the collector. Python's 700 triggers it several times
+per request for almost no garbage, because requests release their objects."""
 
 
-def leave_alone_what_lives() -> None:
-    """Call it once the process is ready: what lives then lives long, and is not looked at again."""
+def freeze_collector() -> None:
+    """Exclude all current objects from collections; call it once the process is ready."""
     gc.collect()
     gc.freeze()
     _, *older = gc.get_threshold()

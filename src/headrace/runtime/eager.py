@@ -1,31 +1,69 @@
-"""Coroutines that mostly do not wait, run without a task as far as they get.
+"""Run coroutines that rarely wait without a task.
 
-An operation that may have to wait is written as a coroutine, yet on a node of one replica it
-hardly ever does. `finish_now` runs it on the spot and makes a task unnecessary if it never waits;
-if it does, what is left of it can be awaited as usual.
+An operation that may have to wait is a coroutine, but on a node of one replica it hardly ever
+waits. `finish_now` runs the coroutine immediately, which needs no task if it never waits. If it
+waits, the remainder can be awaited as usual. `@eager` does so in every call of a function.
 """
 
-from collections.abc import Coroutine, Generator
-from typing import Any, TypeVar
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+from headrace.errors import KafkaError
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def eager(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T | Coroutine[Any, Any, T]]:
+    """Make an async function return its result, or a coroutine only if it waits."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T | Coroutine[Any, Any, T]:
+        return finish_now(function(*args, **kwargs))
+
+    return run
+
+
 def finish_now(work: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
-    """The result of `work` if it needs no waiting, else a coroutine for the rest of it."""
+    """Return the result of `work`, or a coroutine for its remainder if it waits."""
     try:
         awaited = work.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
-    if awaited is not None:  # None is `sleep(0)`, which only lets others go first.
-        # With this mark, which belongs to a task, a future refuses the next one who awaits it.
+    if awaited is not None:  # None is `sleep(0)`, which only yields to other tasks.
+        # A future with this mark of a task rejects the next await.
         awaited._asyncio_future_blocking = False
     return _rest(_Suspended(work, awaited))
 
 
+async def finish_each(works: Iterable[Coroutine[Any, Any, T]]) -> list[T | KafkaError]:
+    """Run operations side by side; return the result or the KafkaError of each, in order.
+
+    They begin in order, and those that never wait end in order.
+    """
+    results: list[Any] = []
+    for work in works:
+        try:
+            results.append(finish_now(work))
+        except KafkaError as error:
+            results.append(error)
+    waiting = [place for place, found in enumerate(results) if asyncio.iscoroutine(found)]
+    if waiting:
+        rest = [results[place] for place in waiting]
+        for place, found in zip(
+            waiting, await asyncio.gather(*rest, return_exceptions=True), strict=True
+        ):
+            if isinstance(found, BaseException) and not isinstance(found, KafkaError):
+                raise found
+            results[place] = found
+    return results
+
+
 class _Suspended:
-    """A coroutine that was begun outside of any task, and waits for something already."""
+    """A coroutine that began outside of a task and already waits for a future."""
 
     __slots__ = ("_awaited", "_work")
 
@@ -36,14 +74,14 @@ class _Suspended:
     def __await__(self) -> Generator[Any, Any, Any]:
         work, awaited = self._work, self._awaited
         if awaited is not None:
-            # Without this mark a task takes a future for something that was yielded by mistake.
+            # Without this mark a task rejects the future as yielded by mistake.
             awaited._asyncio_future_blocking = True
         while True:
             failure: BaseException | None = None
             result = None
             try:
                 result = yield awaited
-            except BaseException as error:  # A cancellation too is the work's own business.
+            except BaseException as error:  # The coroutine itself handles its cancellation.
                 failure = error
             try:
                 awaited = work.send(result) if failure is None else work.throw(failure)

@@ -7,11 +7,11 @@ the server can give way to clients in between and never holds the page as a whol
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from headrace.runtime.metrics import Durations
+from headrace.runtime.durations import Durations
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 QUANTILES = (0.5, 0.95, 0.99)
-"""What most want to know of durations."""
+"""The usual quantiles of durations."""
 
 _LINES_PER_PIECE = 500
 _LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -49,7 +49,7 @@ def counter(name: str, help: str, value: float) -> Family:
 
 
 def gauge(name: str, help: str, value: float) -> Family:
-    """A figure without labels that may go up and down."""
+    """A gauge without labels."""
     return Family(name, "gauge", help, (Sample(value),))
 
 
@@ -59,7 +59,7 @@ def summary(
     series: Iterable[tuple[Mapping[str, str | int], Durations]],
     quantiles: Sequence[float] = QUANTILES,
 ) -> Family:
-    """How long things took, each kind of them under labels of its own."""
+    """A summary of durations, with labels for each kind."""
     samples = [one for pairs, took in series for one in _summed(pairs, took, quantiles)]
     return Family(name, "summary", help, samples)
 

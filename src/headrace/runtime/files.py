@@ -1,7 +1,7 @@
 """The door to the file system: every read and write of a log passes through these names.
 
-Callers use the module (`files.pwrite(...)`) and never `os`, so that a test can put a full disk,
-a torn write or a sudden death in the place of one of them.
+Callers use the module (`files.pwrite(...)`) and never `os`, so that a test can simulate a full
+disk, a torn write or a crash.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ class DirectoryInUse(HeadraceError):
 
 
 class OpenFile:
-    """A file descriptor that closes when the last one who uses it lets go.
+    """A file descriptor that closes when its last user releases it.
 
     Segments forget their descriptors when too many are open, or when they are deleted; an answer
     that is still being sent from the file, or a sync that runs in a thread, keeps it alive.
@@ -57,7 +57,7 @@ class OpenFile:
 
 
 def create(path: str) -> OpenFile:
-    """Make an empty file, whatever was there, and open it for reading and writing."""
+    """Create or truncate a file, and open it for reading and writing."""
     return OpenFile(os.open(path, _CREATE, _MODE))
 
 
@@ -66,17 +66,26 @@ def open_existing(path: str) -> OpenFile:
 
 
 def create_empty(path: str) -> None:
-    """Make an empty file, whatever was there."""
+    """Create or truncate a file."""
     os.close(os.open(path, _REWRITE, _MODE))
 
 
 def pwrite_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
-    """Write to the last byte; the kernel may take less than it was given."""
+    """Write all bytes; the kernel may write only a part per call."""
     view = memoryview(data)
     while view:
         written = pwrite(fd, view, position)
         view = view[written:]
         position += written
+
+
+def read_part(path: str, position: int, size_max: int) -> bytes:
+    """Return bytes of a file from a position on; fewer at its end."""
+    fd = os.open(path, _READ)
+    try:
+        return pread(fd, size_max, position)
+    finally:
+        os.close(fd)
 
 
 def read(path: str) -> bytes:
@@ -105,7 +114,7 @@ def read_tail(path: str, size: int) -> bytes:
 
 
 def write(path: str, content: bytes | bytearray, *, sync: bool = False) -> None:
-    """Make the file hold exactly this content; a crash may leave a part, see `replace_file`."""
+    """Overwrite a file; a crash may leave a part of the content, see `replace_file`."""
     fd = os.open(path, _REWRITE, _MODE)
     try:
         pwrite_all(fd, content, 0)
@@ -116,7 +125,7 @@ def write(path: str, content: bytes | bytearray, *, sync: bool = False) -> None:
 
 
 def write_end(path: str, content: bytes | bytearray, position: int) -> None:
-    """Let the file, which need not be there, end with this content from a position on."""
+    """Replace the content of a file from a position on; create the file if it is missing."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
     try:
         pwrite_all(fd, content, position)
@@ -126,7 +135,7 @@ def write_end(path: str, content: bytes | bytearray, position: int) -> None:
 
 
 def replace_file(path: str, content: bytes | bytearray, *, sync: bool = True) -> None:
-    """Put new content in the place of the old at one stroke, so that no crash shows a mixture."""
+    """Replace the content of a file atomically."""
     temporary = f"{path}.tmp"
     write(temporary, content, sync=sync)
     replace(temporary, path)
@@ -135,17 +144,17 @@ def replace_file(path: str, content: bytes | bytearray, *, sync: bool = True) ->
 
 
 def reserve(fd: int, position: int, size: int) -> bool:
-    """Have room made for bytes beyond the end of a file, whose size stays as it is.
+    """Allocate space beyond the end of a file without changing its size.
 
-    Where the file system can, it then finds room once for many writes: a third of the cost of
-    a large write is saved. False if it cannot, or will not; nothing depends on it.
+    Allocating once for many writes saves a third of the cost of a large write. False if the file
+    system cannot do this; nothing depends on it.
     """
     return _fallocate()(fd, _KEEP_SIZE, position, size) == 0
 
 
 @cache
 def _fallocate() -> Callable[[int, int, int, int], int]:
-    """The system call is not in `os`; ctypes is not loaded before somebody writes that much."""
+    """Return the system call, which `os` lacks; import ctypes only for the first large write."""
     from ctypes import CDLL, c_int, c_int64
 
     library = CDLL(None)
@@ -157,7 +166,7 @@ def _fallocate() -> Callable[[int, int, int, int], int]:
 
 
 def fsync_path(path: str) -> None:
-    """Make a file, or the names in a directory, survive a power cut."""
+    """Sync a file, or the names in a directory, to the disk."""
     fd = os.open(path, _READ)
     try:
         fsync(fd)
@@ -174,7 +183,7 @@ def file_size(path: str) -> int:
 
 
 def modified_ms(path: str) -> int:
-    """When the file was last written, the age of records that carry no timestamp."""
+    """The time of the last write, which is the age of records without timestamp."""
     return os.stat(path).st_mtime_ns // 1_000_000
 
 
@@ -188,9 +197,9 @@ def names(directory: str) -> list[str]:
 
 
 def sized_files(directory: str) -> Iterator[tuple[str, int]]:
-    """Name and size of each plain file in a directory; only `.log` files are asked their size.
+    """Name and size of each plain file in a directory; sizes of `.log` files only.
 
-    A node may have thousands of directories to list at start, and nobody needs the other sizes.
+    A node may list thousands of directories at start, and other sizes are not needed.
     """
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -232,7 +241,7 @@ def remove_tree(directory: str) -> None:
 
 
 def tree_size(directory: str) -> int:
-    """The bytes of all files below a directory; what vanishes meanwhile counts nothing."""
+    """The bytes of all files below a directory; files deleted meanwhile are ignored."""
     total = 0
     for place, _, found in os.walk(directory):
         for name in found:
@@ -248,9 +257,9 @@ def make_directories(path: str) -> None:
 
 
 def lock(path: str) -> OpenFile:
-    """Hold a file's exclusive lock until the result is let go, so that two nodes never share logs.
+    """Lock a file exclusively until the result is released, so that two nodes never share logs.
 
-    It is the kind of lock that Java takes, so that Kafka and Headrace keep each other out, too.
+    Java uses the same kind of lock, so Kafka and Headrace exclude each other, too.
     """
     file = OpenFile(os.open(path, _CREATE_OR_OPEN, _MODE))
     try:
@@ -270,7 +279,7 @@ def space(path: str) -> tuple[int, int]:
 
 
 def descriptors_max() -> int:
-    """How many files and connections this process may have open."""
+    """The maximum number of open files and connections of this process."""
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -278,5 +287,5 @@ def descriptors_max() -> int:
 
 
 def is_passing(error: OSError) -> bool:
-    """Whether an error goes away when there is room again, as opposed to a failing disk."""
+    """Return whether the error is lack of space rather than a failing disk."""
     return error.errno in (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)

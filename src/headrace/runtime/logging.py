@@ -1,25 +1,31 @@
-"""How the process writes its own log: lines for people, or one JSON object per line.
+"""Format the log of a process: lines for people, or one JSON object per line.
 
-Plain standard `logging` beneath. Context travels as fields (`extra={"partition": "orders-0"}`)
-and is written after the message, or as keys of the JSON object. Fields that sound secret are
-hidden whatever they hold.
+The code logs with the standard `logging`. A message is a fixed event text; its context travels as
+fields (`extra={"topic": "orders"}`). The text format appends the fields in parentheses, the JSON
+format writes them as members. A field whose name sounds secret is hidden, whatever its value.
+One record is one line, a traceback aside: line breaks in a field or a message are escaped, so no
+client can forge a log line.
 """
 
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 _ROOT = "headrace"
 _SECRET_WORDS = ("password", "secret", "token", "credential")
 _HIDDEN = "[hidden]"
+_LINE_BREAKS = {
+    ord(character): ascii(character)[1:-1] for character in "\r\n\v\f\x1b\x85\u2028\u2029"
+}
 
 
 def configure(format: str, levels: Iterable[str], stream: TextIO | None = None) -> None:
-    """Send the log of this process to standard error; call once, and again only in tests.
+    """Send the log of this process to standard error. Called once per process, more often in tests.
 
-    `levels` are a level for everything and others for parts: `INFO`, `storage=DEBUG`.
+    `levels` holds the level of the whole process and of single parts: `INFO`,
+    `storage=DEBUG`.
     """
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
@@ -34,13 +40,12 @@ def configure(format: str, levels: Iterable[str], stream: TextIO | None = None) 
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-03-01 12:01:33.250 INFO broker.node: started partition=orders-0`, in local time."""
+    """`2026-03-01 12:01:33.250 INFO broker.hosting: topic deleted (topic=orders)`, local time."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         moment += f".{int(record.msecs):03d}"
-        line = f"{moment} {record.levelname} {_part(record)}: {record.getMessage()}"
-        line += "".join(f" {name}={value}" for name, value in _fields(record))
+        line = f"{moment} {record.levelname} {_part(record)}: {event_text(record)}"
         trace = self._trace(record)
         return f"{line}\n{trace}" if trace else line
 
@@ -67,6 +72,13 @@ class JsonFormatter(TextFormatter):
         return json.encode(entry, enc_hook=str).decode()
 
 
+def event_text(record: logging.LogRecord) -> str:
+    """Return the event with its fields as one line: `topic deleted (topic=orders)`."""
+    fields = ", ".join(f"{name}={value}" for name, value in _fields(record))
+    text = f"{record.getMessage()} ({fields})" if fields else record.getMessage()
+    return text.translate(_LINE_BREAKS)
+
+
 def _part(record: logging.LogRecord) -> str:
     return record.name.removeprefix(f"{_ROOT}.")
 
@@ -75,7 +87,15 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    """What a caller passed as `extra`."""
+    """Yield the caller's `extra` fields, secrets hidden."""
     for name, value in vars(record).items():
         if name not in _STANDARD:
-            yield name, _HIDDEN if any(word in name for word in _SECRET_WORDS) else value
+            yield name, _without_secrets(name, value)
+
+
+def _without_secrets(name: str, value: Any) -> Any:
+    if any(word in name.lower() for word in _SECRET_WORDS):
+        return _HIDDEN
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(str(key), inner) for key, inner in value.items()}
+    return value

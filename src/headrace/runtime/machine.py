@@ -1,6 +1,6 @@
-"""What this machine is like, as plain facts: limits, file systems, memory, clocks.
+"""Facts about this machine: limits, file systems, memory, clocks.
 
-Reads and never judges; `cli/doctor_checks.py` judges. What this system does not tell is None.
+`cli/doctor_checks.py` judges these facts. A fact that this system does not report is None.
 """
 
 import os
@@ -15,12 +15,12 @@ import msgspec
 
 from headrace.runtime.mounts import file_system_of, read_mounts
 
-_CLOCK_UNSYNCHRONIZED = 5  # What adjtimex returns while nothing disciplines the clock.
+_CLOCK_UNSYNCHRONIZED = 5  # The result of adjtimex while the clock is not synchronized.
 _TIMEX_BYTES = 512  # Larger than the kernel's structure on any platform.
 
 
 class DirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The place where a log directory is, or would be made."""
+    """The directory that holds a log directory, or will hold it."""
 
     path: str
     exists: bool
@@ -35,11 +35,11 @@ class DirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that checks may look at."""
+    """All facts for the checks."""
 
     python: tuple[int, int, int]
     has_bytecode: bool
-    """Whether modules are compiled already, or will be when they are first imported."""
+    """False if modules are compiled on their first import."""
     system: str
     cpu_count: int
     open_files_soft: int
@@ -58,7 +58,7 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe_machine(directories: Iterable[str]) -> MachineFacts:
-    """Look at everything once; takes about a tenth of a second, for the clocks."""
+    """Collect all facts; takes about a tenth of a second, for the clocks."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     memory = _memory(_read("/proc/meminfo"))
     mounts = read_mounts()
@@ -84,7 +84,7 @@ def probe_machine(directories: Iterable[str]) -> MachineFacts:
 
 
 def probe_directory(path: str, mounts: str) -> DirectoryFacts:
-    """The facts of a directory, or of the nearest parent that is there."""
+    """The facts of a directory, or of its nearest existing parent."""
     place = os.path.realpath(path)
     exists = os.path.isdir(place)
     while not os.path.isdir(place):
@@ -105,7 +105,7 @@ def probe_directory(path: str, mounts: str) -> DirectoryFacts:
 
 
 def _memory(text: str) -> dict[str, int]:
-    """`MemTotal:  16374820 kB` and its like, in bytes."""
+    """Parse lines such as `MemTotal:  16374820 kB` into bytes."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, value = line.partition(":")
@@ -116,7 +116,7 @@ def _memory(text: str) -> dict[str, int]:
 
 
 def _clock_is_synchronized() -> bool | None:
-    """Ask the kernel, which knows whoever disciplines the clock: chrony, ntpd or systemd."""
+    """Read the kernel's status, which covers chrony, ntpd and systemd."""
     import ctypes
 
     try:
@@ -128,7 +128,7 @@ def _clock_is_synchronized() -> bool | None:
 
 
 def _clock_jump_ms() -> float:
-    """How far the time of day and the passing time drift apart within a tenth of a second."""
+    """The drift between wall clock and monotonic clock within a tenth of a second."""
     wall, monotonic = time.time_ns(), time.monotonic_ns()
     time.sleep(0.1)
     return abs((time.time_ns() - wall) - (time.monotonic_ns() - monotonic)) / 1e6
@@ -139,7 +139,7 @@ def _limit(value: int) -> int:
 
 
 def _is_compiled(module: str) -> bool:
-    """Whether Python has kept what it made of a module."""
+    """Return whether Python has cached the compiled module."""
     return os.path.exists(cache_from_source(module))
 
 

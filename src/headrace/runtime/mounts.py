@@ -1,15 +1,15 @@
-"""Which kind of file system holds a path, by this machine's table of mounts."""
+"""The type of file system of a path, by this machine's table of mounts."""
 
 import os
 
 
 def file_system(path: str) -> str | None:
-    """The kind of the file system where a path is, or would be made; None if nobody tells."""
+    """The type of the file system of a path that exists or could be created; None if unknown."""
     return file_system_of(os.path.realpath(path), read_mounts())
 
 
 def read_mounts() -> str:
-    """The table of mounts; empty on a system that has none to show."""
+    """The table of mounts; empty on a system without one."""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
@@ -18,9 +18,9 @@ def read_mounts() -> str:
 
 
 def file_system_of(path: str, mounts: str) -> str | None:
-    """The kind of the file system that holds a path, by the longest mount point above it.
+    """The type of the file system of a path, by the longest mount point above it.
 
-    Of two mounts on one point the later lies on top.
+    The later of two mounts on one point wins.
     """
     best, kind = -1, None
     for line in mounts.splitlines():

@@ -1,9 +1,9 @@
-"""The metrics port: `/metrics` for Prometheus, `/health` and `/ready` for whoever supervises us.
+"""The metrics port: `/metrics` for Prometheus, `/health` and `/ready` for supervisors.
 
-A small HTTP server of its own, because the pages must not cost an idle broker, or a running
-pipeline, a web framework. It trusts nobody: the size of a request, the time for it and the number
-of clients are bounded, every connection serves one request, and only GET and HEAD are understood.
-It knows nothing of what it tells of; the three callables do.
+A small HTTP server without a web framework, which would cost an idle broker or a running pipeline
+memory and start time. The size of a request, its time and the number of clients are bounded. Every
+connection serves one request, and only GET and HEAD are supported. Three callables provide the
+content.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from headrace.runtime.addresses import address_text
 from headrace.runtime.exposition import CONTENT_TYPE, Family, render
 
 _log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ _STATUS = {
 
 
 class Health(msgspec.Struct, frozen=True):
-    """A verdict with what it rests on, such as the state of each log directory."""
+    """A result with its checks, such as the state of each log directory."""
 
     is_ok: bool
     checks: Mapping[str, str] = {}
@@ -55,9 +56,20 @@ class Observability:
         self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Open the port; returns the address, for port 0 takes any that is free."""
+        """Open the port and return its address; port 0 takes any free one."""
+        address = await self.bind(host, port)
+        await self.serve()
+        return address
+
+    async def serve(self) -> None:
+        """Accept connections on the port that `bind` has claimed."""
+        assert self._server is not None, "the port is bound first"
+        await self._server.start_serving()
+
+    async def bind(self, host: str, port: int) -> tuple[str, int]:
+        """Claim the port without accepting connections yet."""
         self._server = await asyncio.start_server(
-            self._accept, host, port, limit=_REQUEST_BYTES_MAX
+            self._accept, host, port, limit=_REQUEST_BYTES_MAX, start_serving=False
         )
         bound = self._server.sockets[0].getsockname()
         return bound[0], bound[1]
@@ -73,7 +85,7 @@ class Observability:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._serving) >= _CLIENTS_MAX:
-            _log.warning("the metrics port has %d clients and takes no more", _CLIENTS_MAX)
+            _log.warning("metrics port full, connection refused", extra={"clients": _CLIENTS_MAX})
             writer.close()
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -84,9 +96,9 @@ class Observability:
         try:
             await self._answer(reader, writer)
         except (ConnectionError, TimeoutError):
-            _log.debug("a client of the metrics port went away")
+            _log.debug("connection to the metrics port lost", extra=_peer(writer))
         except Exception:
-            _log.exception("the metrics port could not answer")
+            _log.exception("metrics request failed", extra=_peer(writer))
         finally:
             writer.close()
 
@@ -117,9 +129,9 @@ class Observability:
     async def _send_metrics(
         self, writer: asyncio.StreamWriter, *, is_chunked: bool, with_body: bool
     ) -> None:
-        """Piece by piece, with the event loop free for clients in between.
+        """Send the page piece by piece, with the event loop free for clients in between.
 
-        In chunks, because a page that breaks off in the middle must not look like a whole one.
+        The pieces are HTTP chunks, so that a truncated page is recognised as incomplete.
         """
         encoding = "Transfer-Encoding: chunked\r\n" if is_chunked else ""
         writer.write(_head(200, CONTENT_TYPE, encoding))
@@ -141,6 +153,11 @@ def _head(status: int, content_type: str, more: str) -> bytes:
         f"{more}"
         "Connection: close\r\n\r\n"
     ).encode()
+
+
+def _peer(writer: asyncio.StreamWriter) -> dict[str, str]:
+    host, port = writer.get_extra_info("peername", ("", 0))[:2]
+    return {"connection": address_text(host, port)}
 
 
 async def _send(

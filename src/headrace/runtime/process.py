@@ -1,4 +1,4 @@
-"""What the kernel says about this process, under the names that Prometheus' own clients use."""
+"""Metrics of this process, under the names of the Prometheus client libraries."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ from headrace.runtime.exposition import Family, counter, gauge
 
 
 def process_families() -> Iterator[Family]:
-    """CPU, memory, descriptors and start time, read anew on each call; empty where /proc is not."""
+    """CPU, memory, descriptors and start time at each call; empty without /proc."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     yield counter(
         "process_cpu_seconds_total",
@@ -16,7 +16,7 @@ def process_families() -> Iterator[Family]:
         usage.ru_utime + usage.ru_stime,
     )
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    yield gauge("process_max_fds", "How many file descriptors the process may open.", soft)
+    yield gauge("process_max_fds", "Maximum number of open file descriptors.", soft)
     try:
         yield from _proc_families()
     except OSError:
@@ -29,11 +29,11 @@ def _proc_families() -> Iterator[Family]:
         virtual, resident = file.read().split()[:2]
     yield gauge("process_virtual_memory_bytes", "Address space in use.", int(virtual) * page)
     yield gauge("process_resident_memory_bytes", "Memory in use.", int(resident) * page)
-    count = len(os.listdir("/proc/self/fd")) - 1  # Listing it opens one more.
+    count = len(os.listdir("/proc/self/fd")) - 1  # Listing the directory opens one more.
     yield gauge("process_open_fds", "File descriptors that are open.", count)
     with open("/proc/self/stat", "rb") as file:
         ticks = int(file.read().rpartition(b")")[2].split()[19])
     with open("/proc/stat", "rb") as file:
         boot = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
     start = boot + ticks / os.sysconf("SC_CLK_TCK")
-    yield gauge("process_start_time_seconds", "When the process started, since 1970.", start)
+    yield gauge("process_start_time_seconds", "Start time of the process since 1970.", start)

@@ -1,10 +1,10 @@
-"""The signals by which a user, a supervisor or a closing terminal asks a program to end."""
+"""The signals of a user, a supervisor or a closing terminal that end a program."""
 
 import signal
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def heeded() -> list[signal.Signals]:
-    """Those that end this program; what `nohup`, or a shell for its jobs, ignores stays so."""
+def ending_signals() -> list[signal.Signals]:
+    """The signals that end this program, without those that `nohup` or a shell ignores."""
     return [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]

@@ -1,8 +1,8 @@
-"""Work beside the requests: tasks with an owner, rounds at intervals, and threads for the disk.
+"""Background work: tasks with an owner, rounds at intervals, and threads for the disk.
 
-Whatever runs in the background belongs to one `Tasks`, which the node stops before it closes
-its files. A round that fails is logged and comes again; a task that was to run for ever and
-does not is an error that nobody can miss.
+All background work belongs to one `Tasks`, which the node stops before it closes its files. A
+round that fails is logged and repeated. A task that ends although it should run for the whole
+life of the node is an error that stops the node.
 """
 
 import asyncio
@@ -26,27 +26,28 @@ _YEAR_MS = 365 * 24 * 3600 * 1000
 
 
 class Tasks:
-    """The background work of one node, all of it."""
+    """All background work of one node."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, threads_max: int = 12) -> None:
         self._loop = loop
         self._threads_max = threads_max
         self._threads: ThreadPoolExecutor | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        """In the order of their start, in which a stop cancels them."""
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run a coroutine until it ends or the node stops."""
         task = self._loop.create_task(work, name=name)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def every(
         self, interval_ms: Callable[[], float], action: Action, name: str, *, first_ms: float = -1
     ) -> asyncio.Task[None]:
-        """Run an action again and again, with the interval between two rounds.
+        """Run an action repeatedly, with the interval between two rounds.
 
-        The interval is asked for each time, because settings change while the node runs.
+        The interval is read each time, because settings change while the node runs.
         """
         first = interval_ms() if first_ms < 0 else first_ms
         return self.start(self._rounds(interval_ms, action, name, first), name)
@@ -54,7 +55,7 @@ class Tasks:
     def in_thread(
         self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> asyncio.Future[T]:
-        """Run what blocks, such as an fsync, off the event loop; threads come when first needed."""
+        """Run a blocking function in a thread; the first call starts the pool."""
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -62,7 +63,7 @@ class Tasks:
         return self._loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
 
     async def stop(self) -> None:
-        """Cancel the tasks and wait for them, then for the threads to finish what they began."""
+        """Cancel the tasks and wait for them, then for the threads to finish their work."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -81,15 +82,15 @@ class Tasks:
                 if outcome is not None:
                     await outcome
             except Exception:
-                _log.exception("%s failed and is tried again later", name)
+                _log.exception("periodic task failed, retrying later", extra={"task": name})
             await _sleep(interval_ms())
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s ended with an error", task.get_name(), exc_info=error)
+            _log.error("task failed", extra={"task": task.get_name()}, exc_info=error)
 
 
 async def _sleep(duration_ms: float) -> None:
-    """Kafka writes "never" as the largest long, which no timer can count to."""
+    """Sleep at most a year: Kafka's "never" is the largest long, too long for a timer."""
     await asyncio.sleep(min(duration_ms, _YEAR_MS) / 1000)

@@ -1,12 +1,12 @@
-"""Data contracts: what a schema says beside its text, metadata and rules.
+"""Data contracts: the metadata and rules of a schema.
 
-The fields, their order and what is left out when empty are Confluent's: fingerprints and the
-records of `_schemas` depend on them.
+The fields, their order and the omission of empty ones are Confluent's: fingerprints and the records
+of `_schemas` depend on them.
 """
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -14,8 +14,6 @@ CONFLUENT_VERSION = "confluent:version"
 CONFLUENT_RESERVED = "confluent:reserved"
 
 _NAME_LENGTH_MAX = 256
-
-T = TypeVar("T")
 
 
 class RuleKind(StrEnum):
@@ -37,11 +35,11 @@ _TWOFOLD_MODES = (RuleMode.UPDOWN, RuleMode.WRITEREAD)
 
 
 class InvalidRules(ValueError):
-    """A set of rules that cannot be meant so; the message says which rule and why."""
+    """An invalid set of rules; the message has the rule and the reason."""
 
 
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Another schema that a schema needs, under the name that it has for it."""
+    """Another schema that a schema needs, with its name there."""
 
     name: str | None = None
     subject: str | None = None
@@ -49,14 +47,14 @@ class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a schema: tags by path, properties, and which of these are sensitive."""
+    """Metadata of a schema: tags by path, properties, and the sensitive properties."""
 
     tags: dict[str, list[str]] | None = None
     properties: dict[str, str] | None = None
     sensitive: list[str] | None = None
 
     def sorted(self) -> "Metadata":
-        """The same in the one order in which it is stored and compared."""
+        """Return the metadata in the canonical order of storage and comparison."""
         tags = {path: _sorted_set(names) for path, names in sorted((self.tags or {}).items())}
         properties = dict(sorted((self.properties or {}).items()))
         return Metadata(tags or None, properties or None, _sorted_set(self.sensitive) or None)
@@ -79,7 +77,7 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is to happen to values: a condition that they meet, or a change."""
+    """A condition on values, or a change of values."""
 
     name: str | None = None
     doc: str | None = None
@@ -91,7 +89,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     expr: str | None = None
     on_success: str | None = msgspec.field(default=None, name="onSuccess")
     on_failure: str | None = msgspec.field(default=None, name="onFailure")
-    # A factory, since what equals a plain default would be left out.
+    # A factory, since values equal to a plain default would be omitted.
     disabled: bool = msgspec.field(default_factory=bool)
 
     def sorted(self) -> "Rule":
@@ -105,7 +103,7 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rules of a schema, by when they are applied."""
+    """The rules of a schema, by the time of their application."""
 
     migration_rules: list[Rule] | None = msgspec.field(default=None, name="migrationRules")
     domain_rules: list[Rule] | None = msgspec.field(default=None, name="domainRules")
@@ -122,7 +120,7 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def rules(self) -> list[Rule]:
-        """All of them, in the order in which they count."""
+        """All rules, in their order in a fingerprint."""
         groups = (self.migration_rules, self.domain_rules, self.encoding_rules)
         return [rule for group in groups for rule in group or ()]
 
@@ -131,7 +129,7 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def check_rules(rules: RuleSet) -> None:
-    """Raise `InvalidRules` unless every rule has a name of its own, a type and a mode that fits."""
+    """Raise `InvalidRules` unless every rule has a unique name, a type and a valid mode."""
     names: set[str] = set()
     groups = (
         ("Migration", rules.migration_rules, True),
@@ -151,7 +149,7 @@ def check_rules(rules: RuleSet) -> None:
 
 
 def merged_metadata(old: Metadata | None, new: Metadata | None) -> Metadata | None:
-    """Both; where they differ the newer one counts."""
+    """Merge both; the newer value wins."""
     if old is None or new is None:
         return new or old
     return Metadata(
@@ -162,7 +160,7 @@ def merged_metadata(old: Metadata | None, new: Metadata | None) -> Metadata | No
 
 
 def merged_rules(old: RuleSet | None, new: RuleSet | None) -> RuleSet | None:
-    """Both; a newer rule takes the place of an older one of its name."""
+    """Merge both; a newer rule replaces an older one of the same name."""
     if old is None or new is None:
         return new or old
     return RuleSet(
@@ -174,7 +172,7 @@ def merged_rules(old: RuleSet | None, new: RuleSet | None) -> RuleSet | None:
 
 
 def is_same_contract(one: Any, other: Any) -> bool:
-    """Whether metadata or rules say the same; none is not the same as empty ones."""
+    """Return whether metadata or rules are equal; missing ones differ from empty ones."""
     if one is None or other is None:
         return one is other
     return bool(one.sorted() == other.sorted())

@@ -1,7 +1,7 @@
-"""The MD5 of a schema and what belongs to it, as Confluent computes it.
+"""The MD5 of a schema and its contract, as Confluent computes it.
 
-Equal fingerprints mean one id within a context. Written as a UUID it is the schema's `guid`, the
-same in every registry.
+Equal fingerprints mean one id within a context. As a UUID the fingerprint is the schema's `guid`,
+which is the same in every registry.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _VERSION = struct.Struct(">i")
 _PRESENT = b"\x01"
-"""Tells metadata and rules that are there and empty from none."""
+"""Distinguishes empty metadata and rules from missing ones."""
 
 
 def fingerprint(
@@ -45,11 +45,11 @@ def fingerprint(
 
 
 def stored_fingerprint(md5: str | None) -> bytes | None:
-    """The one that was stored, as it is where parts of the schema are stored encrypted."""
+    """Return the stored fingerprint, which counts if parts of the schema are stored encrypted."""
     try:
         return b64decode(md5, validate=True) if md5 else None
     except Base64Error:
-        return None  # Not Confluent's doing; what can be computed is then the better answer.
+        return None  # Not written by Confluent; compute the fingerprint instead.
 
 
 def guid(fingerprint: bytes) -> str:
@@ -57,7 +57,7 @@ def guid(fingerprint: bytes) -> str:
 
 
 def fingerprint_of_guid(text: str) -> bytes | None:
-    """The fingerprint that a guid is written for, or none if it is no guid."""
+    """Return the fingerprint of a guid, None if the text is not a guid."""
     try:
         return UUID(text).bytes
     except ValueError:

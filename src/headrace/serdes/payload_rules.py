@@ -1,7 +1,7 @@
-"""What a topic asks of payloads: that the schema they name is registered, and for this topic.
+"""Rules of a topic for payloads: their schema must be registered, and for this topic.
 
-A payload names its schema by a first byte of 0 and the id in four bytes, or by a header with a
-byte of 1 and the GUID in sixteen. Subjects are Confluent's: by topic, by record, or by both.
+A payload names its schema by a first byte of 0 and a four-byte id, or by a header with a byte of 1
+and a sixteen-byte GUID. Subjects are Confluent's: by topic, by record, or by both.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ _SHOWN_SUBJECTS_MAX = 3
 
 
 class Registered(Protocol):
-    """Knows which schemas are registered."""
+    """A source of registered schemas."""
 
     def subjects_of(self, id_: SchemaId) -> frozenset[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadRule:
-    """What the keys or the values of one topic must name."""
+    """The schema that keys or values of one topic must name."""
 
     part: str
     """`key` or `value`, as in the subject and in the header."""
@@ -35,7 +35,7 @@ class PayloadRule:
     def complaint(
         self, payload: bytes | None, headers: Sequence[tuple[str, bytes | None]]
     ) -> str | None:
-        """Why this payload may not be stored; None if it may, as one that is null."""
+        """Return the reason to reject a payload; None if it is valid or null."""
         if payload is None:
             return None
         header = schema_header(headers, self.part)
@@ -62,7 +62,7 @@ class PayloadRule:
             case SubjectNameStrategy.TOPIC_RECORD:
                 return any(subject.startswith(f"{self.topic}-") for subject in subjects)
             case SubjectNameStrategy.RECORD:
-                return True  # The subject is the record's name, whatever the topic.
+                return True  # The subject is the record's name, for any topic.
 
     def _expected(self) -> str:
         suffix = "RECORD" if self.strategy is SubjectNameStrategy.TOPIC_RECORD else self.part

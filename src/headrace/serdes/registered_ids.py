@@ -1,84 +1,74 @@
-"""Which schema ids a registry has given out, by subject: what its topic says, replayed.
+"""The schema ids that a registry has assigned, by subject, replayed from its topic.
 
-A broker reads it to refuse payloads of schemas that nobody registered, so only what that takes is
-kept here. The registry's own rule holds: an id that has a schema is given to no other, so a record
-that says so is passed over.
+A broker uses them to reject payloads of unregistered schemas, so only the necessary parts are kept.
+As in the registry, an id is never reassigned to another schema, so such records are skipped.
 """
 
 from typing import NamedTuple
 
+from headrace.serdes import schema_records
 from headrace.serdes.fingerprints import fingerprint, guid
-from headrace.serdes.schema_records import (
-    ClearSubjectKey,
-    ClearSubjectValue,
-    DeleteSubjectKey,
-    DeleteSubjectValue,
-    SchemaKey,
-    SchemaValue,
-    UnknownRecord,
-    decoder_of,
-)
 from headrace.serdes.subject_names import SubjectMatch, context_of
 from headrace.serdes.wire_format import SchemaId
 
-_decode = decoder_of(
+_decode = schema_records.decoder_of(
     {
-        SchemaKey: SchemaValue,
-        DeleteSubjectKey: DeleteSubjectValue,
-        ClearSubjectKey: ClearSubjectValue,
+        schema_records.SchemaKey: schema_records.SchemaValue,
+        schema_records.DeleteSubjectKey: schema_records.DeleteSubjectValue,
+        schema_records.ClearSubjectKey: schema_records.ClearSubjectValue,
     }
 )
 
 
 class _Version(NamedTuple):
-    """A version of a subject; one that is deleted keeps its id from other schemas."""
+    """A version of a subject; a deleted version still reserves its id."""
 
     ids: tuple[SchemaId, ...]
     holder: tuple[str, int]
-    """The id and the context that it counts in."""
+    """The context of the id, and the id."""
     is_live: bool
 
 
 class _Text(NamedTuple):
-    """The schema that an id stands for, and how many versions have it."""
+    """The schema of an id, and the number of versions with it."""
 
     digest: bytes
     versions: int
 
 
 class RegisteredIds:
-    """The versions of every subject. Threads may look while the owner replays."""
+    """The versions of every subject. Threads may read while the owner replays."""
 
     def __init__(self) -> None:
         self.skipped = 0
-        """Records that say nothing of ids, cannot be read, or take the id of another schema."""
+        """Number of records that concern no ids, are invalid, or reuse the id of another schema."""
         self._subjects: dict[SchemaId, frozenset[str]] = {}
         self._versions: dict[str, dict[int, _Version]] = {}
         self._uses: dict[tuple[SchemaId, str], int] = {}
         self._texts: dict[tuple[str, int], _Text] = {}
 
     def subjects_of(self, id_: SchemaId) -> frozenset[str]:
-        """The subjects under which a schema is registered and not deleted; none if unknown."""
+        """Return the subjects with a live registration of a schema; empty if unknown."""
         return self._subjects.get(id_, frozenset())
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Take in one record of the topic."""
+        """Apply one record of the topic."""
         try:
             change = _decode(key, value)
-        except UnknownRecord:
+        except schema_records.UnknownRecord:
             self.skipped += 1
             return
         match change:
-            case SchemaKey() as found, SchemaValue() as told:
-                self._store(found, told)
-            case SchemaKey() as found, None:
+            case schema_records.SchemaKey() as found, schema_records.SchemaValue() as stored:
+                self._store(found, stored)
+            case schema_records.SchemaKey() as found, None:
                 self._forget(found.subject, found.version)
-            case _, DeleteSubjectValue() as told:
-                self._mark_deleted(told)
-            case _, ClearSubjectValue() as told:
-                self._clear(told.subject)
+            case _, schema_records.DeleteSubjectValue() as deleted:
+                self._mark_deleted(deleted)
+            case _, schema_records.ClearSubjectValue() as cleared:
+                self._clear(cleared.subject)
 
-    def _store(self, key: SchemaKey, value: SchemaValue) -> None:
+    def _store(self, key: schema_records.SchemaKey, value: schema_records.SchemaValue) -> None:
         holder, digest = (context_of(key.subject), value.id), fingerprint(value.schema)
         known = self._texts.get(holder)
         if known is not None and known.digest != digest:
@@ -106,7 +96,7 @@ class RegisteredIds:
         if version.is_live:
             self._hide(version.ids, subject)
 
-    def _mark_deleted(self, upto: DeleteSubjectValue) -> None:
+    def _mark_deleted(self, upto: schema_records.DeleteSubjectValue) -> None:
         versions = self._versions.get(upto.subject, {})
         for number, version in versions.items():
             if number <= upto.version and version.is_live:
@@ -126,7 +116,7 @@ class RegisteredIds:
             self._subjects[id_] = self.subjects_of(id_) | {subject}
 
     def _hide(self, ids: tuple[SchemaId, ...], subject: str) -> None:
-        """Two versions of a subject may share an id, as a schema that was changed and came back."""
+        """Hide ids, unless another version of the subject shares them after a schema came back."""
         for id_ in ids:
             uses = self._uses.pop((id_, subject)) - 1
             if uses:

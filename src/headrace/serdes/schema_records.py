@@ -1,7 +1,7 @@
-"""The records of `_schemas` that tell of schemas, and how all of them are read.
+"""The records of `_schemas` for schemas, and a decoder for all kinds of records.
 
-Keys and values are JSON, field by field and in the order of Confluent. Compaction compares the
-bytes of keys, which is why even their order counts.
+Keys and values are JSON with Confluent's fields in Confluent's order. The order of keys matters, as
+compaction compares their bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,11 +19,11 @@ AVRO = "AVRO"
 
 
 class UnknownRecord(HeadraceError):
-    """A record of the topic that this registry has no use for, or cannot read."""
+    """A record of the topic that is invalid or irrelevant for this reader."""
 
 
 class Key(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="keytype"):
-    """What a record is about; the kind comes first."""
+    """The subject of a record; the kind comes first."""
 
 
 class SchemaKey(Key, frozen=True, tag="SCHEMA"):
@@ -32,7 +32,7 @@ class SchemaKey(Key, frozen=True, tag="SCHEMA"):
     magic: int = msgspec.field(default_factory=lambda: 1)
 
     def __str__(self) -> str:
-        """As Confluent's messages write it."""
+        """Format the key as Confluent's messages do."""
         return f"{{magic=1,keytype=SCHEMA,subject={self.subject},version={self.version}}}"
 
 
@@ -68,14 +68,14 @@ class SchemaValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeleteSubjectValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All versions of a subject up to this one are deleted."""
+    """Marks all versions of a subject up to this one as deleted."""
 
     subject: str = ""
     version: int = msgspec.field(default_factory=int)
 
 
 class ClearSubjectValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is deleted of a subject or context is forgotten."""
+    """Removes the deleted versions of a subject or context for good."""
 
     subject: str | None = None
 
@@ -84,9 +84,9 @@ Decode = Callable[[bytes | None, bytes | None], tuple[Any, Any]]
 
 
 def decoder_of(kinds: Mapping[type[Key], type[msgspec.Struct] | None]) -> Decode:
-    """Reads records of these kinds, by their keys; any other is an `UnknownRecord`.
+    """Return a decoder for these kinds of records by key; others raise `UnknownRecord`.
 
-    A value without bytes says what no value says: Karapace deletes so.
+    An empty value means the same as none: Karapace deletes this way.
     """
     keys = msgspec.json.Decoder(reduce(or_, kinds))
     values = {key: msgspec.json.Decoder(kind) for key, kind in kinds.items() if kind is not None}
@@ -95,9 +95,9 @@ def decoder_of(kinds: Mapping[type[Key], type[msgspec.Struct] | None]) -> Decode
         try:
             found = keys.decode(key or b"")
             decoder = values.get(type(found))
-            told = decoder.decode(value) if value and decoder is not None else None
+            content = decoder.decode(value) if value and decoder is not None else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UnknownRecord(f"key {(key or b'')[:200]!r}: {error}") from error
-        return found, told
+        return found, content
 
     return decode

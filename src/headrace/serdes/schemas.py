@@ -1,7 +1,7 @@
-"""What all kinds of schemas have in common, for who stores, compares or uses them.
+"""The interface of all schema types, for storing, comparing and using schemas.
 
-A schema is a text, a type and what it refers to. Each type has a module with a function
-`parse(text, dependencies)` that gives a `ParsedSchema` or raises `InvalidSchema`.
+A schema is a text, a type and its references. Each type has a module with a function `parse(text,
+dependencies)` that returns a `ParsedSchema` or raises `InvalidSchema`.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from headrace.errors import HeadraceError
 
 
 class SchemaType(StrEnum):
-    """The types that a registry knows, by the names that it has for them."""
+    """The schema types, by a registry's names."""
 
     AVRO = "AVRO"
     JSON = "JSON"
@@ -20,39 +20,39 @@ class SchemaType(StrEnum):
 
 
 class InvalidSchema(HeadraceError):
-    """A text that is no schema of its type; the message names the place and what is wrong."""
+    """A text is not a schema of its type; the message has the position and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A schema that another refers to, under the name that the other has for it."""
+    """A referenced schema, under its name in the other schema."""
 
     name: str
     text: str
 
 
 class ParsedSchema(Protocol):
-    """A schema that was read and found valid."""
+    """A schema that was parsed and found valid."""
 
     @property
     def type(self) -> SchemaType: ...
 
     def canonical(self) -> str:
-        """The text that a registry stores: without differences of layout, all else kept."""
+        """Return the text that a registry stores: layout normalized, all else kept."""
         ...
 
     def normalized(self) -> str:
-        """The text that is the same for schemas that mean the same (`normalize=true`)."""
+        """Return the text that is equal for equivalent schemas (`normalize=true`)."""
         ...
 
     def meaning(self, *, normalized: bool = False) -> str:
-        """What is the same for texts that Confluent's registry holds for one schema."""
+        """Return the text that is equal for texts of one schema in Confluent's registry."""
         ...
 
     def field_names(self) -> frozenset[str]:
-        """The fields at the top, which metadata may reserve (`confluent:reserved`)."""
+        """Return the top-level fields, which metadata may reserve (`confluent:reserved`)."""
         ...
 
     def formatted(self, format: str) -> str:
-        """The text in another form (`?format=`); the canonical one where the form is unknown."""
+        """Return the text in another form (`?format=`), or the canonical one if it is unknown."""
         ...

@@ -1,7 +1,7 @@
 """Contexts and subjects: `:.staging:orders-value` is `orders-value` in the context `.staging`.
 
-A context has ids, subjects and settings of its own. What names none is in the default one, `.`;
-`:*:` stands for all, and the settings of `:.__GLOBAL:` for those of every context.
+A context has its own ids, subjects and settings. Names without a context are in the default one,
+`.`; `:*:` means all contexts, and settings of `:.__GLOBAL:` apply to every context.
 """
 
 from typing import NamedTuple, Self
@@ -15,7 +15,7 @@ _RESERVED_SUBJECTS = ("__GLOBAL", "__EMPTY")
 
 
 class QualifiedSubject(NamedTuple):
-    """A subject and the context that it is in; an empty subject stands for the context itself."""
+    """A subject and its context; an empty subject means the context itself."""
 
     context: str
     subject: str
@@ -31,7 +31,7 @@ class QualifiedSubject(NamedTuple):
 
     @property
     def context_prefix(self) -> str:
-        """What stands before the subjects of the context: nothing for the default one."""
+        """The prefix of the context's subjects, empty for the default context."""
         return "" if self.context == DEFAULT_CONTEXT else f":{self.context}:"
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class QualifiedSubject(NamedTuple):
 
 
 def normalized(subject: str) -> str:
-    """The one spelling of a subject: `:.:orders` is `orders`."""
+    """Return the canonical spelling of a subject: `:.:orders` is `orders`."""
     return str(QualifiedSubject.parse(subject))
 
 
@@ -48,7 +48,7 @@ def context_of(subject: str) -> str:
 
 
 def qualified_by(parent: str, subject: str) -> QualifiedSubject:
-    """The subject that a schema of `parent` means: one of its own context unless it says else."""
+    """Return the subject that a schema of `parent` names, by default in the parent's context."""
     found = QualifiedSubject.parse(subject)
     if found.context != DEFAULT_CONTEXT:
         return found
@@ -56,7 +56,7 @@ def qualified_by(parent: str, subject: str) -> QualifiedSubject:
 
 
 def normalized_context(text: str) -> str:
-    """The prefix `:.staging:` for any of `staging`, `.staging`, `:.staging:`; empty for `.`."""
+    """Return the prefix `:.staging:` for `staging`, `.staging` or `:.staging:`; empty for `.`."""
     name = text.removeprefix(":").removesuffix(":")
     if ":" in name:
         raise ValueError(f"Context name '{name}' cannot contain a colon")
@@ -66,7 +66,7 @@ def normalized_context(text: str) -> str:
 
 
 def is_valid_subject(text: str, *, for_settings: bool = False) -> bool:
-    """Whether something may be stored under this name."""
+    """Return whether a schema or setting may be stored under this name."""
     if any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in text):
         return False
     found = QualifiedSubject.parse(text)
@@ -76,12 +76,12 @@ def is_valid_subject(text: str, *, for_settings: bool = False) -> bool:
 
 
 def is_default_context(subject: str) -> bool:
-    """Whether the name stands for all that has no context."""
+    """Return whether the name means the default context itself."""
     return QualifiedSubject.parse(subject) == (DEFAULT_CONTEXT, "")
 
 
 class SubjectPrefix:
-    """Which subjects a `subjectPrefix` takes in: those of one context, unless it says `:*:`."""
+    """The subjects that match a `subjectPrefix`, in one context or with `:*:` in all."""
 
     def __init__(self, text: str) -> None:
         before, every, rest = text.partition(EVERY_CONTEXT)
@@ -89,7 +89,7 @@ class SubjectPrefix:
         found = QualifiedSubject.parse(text)
         self._subject = rest if self._is_everywhere else found.subject
         self._context = found.context
-        # A context that is not closed by a colon is itself the beginning of a name.
+        # A context without a closing colon is itself a prefix.
         self._is_open = text.startswith(_PREFIX) and ":" not in text[1:]
 
     def covers(self, subject: str) -> bool:
@@ -101,7 +101,7 @@ class SubjectPrefix:
 
 
 class SubjectMatch:
-    """A subject, or all subjects of the context that the name stands for."""
+    """A subject, or all subjects of a context."""
 
     def __init__(self, text: str | None) -> None:
         self._text = text
@@ -109,7 +109,7 @@ class SubjectMatch:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is the name of a single subject."""
+        """Return whether it names a single subject."""
         return self._found is not None and bool(self._found.subject)
 
     def covers(self, subject: str) -> bool:

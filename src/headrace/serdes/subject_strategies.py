@@ -1,6 +1,6 @@
-"""Under which subject the schema of a record's key or value is registered: the strategies.
+"""Strategies for the subject of a record's key or value schema.
 
-Serializers are given one of the functions; topics name one by Confluent's words.
+Serializers receive one of the functions; topics name one by Confluent's words.
 """
 
 from collections.abc import Callable
@@ -9,37 +9,37 @@ from headrace.errors import HeadraceError
 from headrace.settings.subject_strategies import SubjectNameStrategy
 
 SubjectName = Callable[[str, str, str | None], str]
-"""From the topic, the part of the record (`key` or `value`) and the schema's own name."""
+"""Receives the topic, the part of the record (`key` or `value`) and the schema's own name."""
 
 
 class NoSubject(HeadraceError):
-    """A schema without a name, where the subject is made of it."""
+    """A schema needs a name for its subject and has none."""
 
 
 def topic_subject(topic: str, part: str, name: str | None) -> str:
-    """`orders-value`: one schema for each topic."""
+    """Return `orders-value`: one schema for each topic."""
     return f"{topic}-{part}"
 
 
 def record_subject(topic: str, part: str, name: str | None) -> str:
-    """`com.shop.Order`: a schema is the same in all topics."""
+    """Return `com.shop.Order`: the same schema in all topics."""
     return _required(name)
 
 
 def topic_record_subject(topic: str, part: str, name: str | None) -> str:
-    """`orders-com.shop.Order`: several kinds of records in a topic, each with its own versions."""
+    """Return `orders-com.shop.Order`: several kinds of records in a topic, versioned separately."""
     return f"{topic}-{_required(name)}"
 
 
 def strategy_named(name: str) -> SubjectNameStrategy:
-    """By the short name, or by that of Confluent's class."""
+    """Return a strategy by its short name, or by the name of Confluent's class."""
     return SubjectNameStrategy(name.rpartition(".")[2])
 
 
 def _required(name: str | None) -> str:
     if not name:
         raise NoSubject(
-            "the subject is made of the schema's name, which this one lacks: give an Avro record a"
-            " name, a JSON Schema a title, or take topic_subject"
+            "the subject contains the schema's name, which this schema lacks: give an Avro record a"
+            " name, a JSON Schema a title, or use topic_subject"
         )
     return name

@@ -1,8 +1,8 @@
-"""How a payload names its schema: Confluent's wire format.
+"""Confluent's wire format: the schema of a payload.
 
-Usually by a first byte of 0 and the registry's id in four bytes, before the encoded value. Or by a
-header with a byte of 1 and the schema's GUID in sixteen, and the payload is the value alone. A
-Protobuf payload has the way to its message after either (`protobuf/indexes.py`).
+Usually the payload starts with a byte of 0 and the registry's id in four bytes. Alternatively a
+header has a byte of 1 and the schema's GUID in sixteen, and the payload is the value alone. In a
+Protobuf payload the path to its message follows either (`protobuf/indexes.py`).
 """
 
 from typing import Any, Final
@@ -11,7 +11,7 @@ from uuid import UUID
 from headrace.errors import HeadraceError
 
 SchemaId = int | str
-"""The number that a registry gave a schema, or its GUID."""
+"""The number that a registry has assigned to a schema, or its GUID."""
 
 ID_SIZE: Final = 5
 GUID_SIZE: Final = 17
@@ -20,7 +20,7 @@ _MAGIC_GUID = 1
 
 
 class UnframedPayload(HeadraceError):
-    """A payload that does not say which schema it has."""
+    """A payload does not name its schema."""
 
 
 def front_of(id_: int) -> bytes:
@@ -28,21 +28,21 @@ def front_of(id_: int) -> bytes:
 
 
 def id_at_front(payload: bytes) -> int | None:
-    """The id that a payload begins with, None if it does not begin with one."""
+    """Return the id at the beginning of a payload, None without an id."""
     if len(payload) < ID_SIZE or payload[0] != _MAGIC_ID:
         return None
     return int.from_bytes(payload[1:ID_SIZE], "big", signed=True)
 
 
 def header_name(part: str) -> str:
-    """The header for the schema of a `key` or of a `value`."""
+    """Return the header's name for the schema of a `key` or a `value`."""
     return f"__{part}_schema_id"
 
 
 def schema_header(headers: Any, part: str) -> bytes | None:
-    """The header for the schema of a `key` or of a `value`; of several the last, as in Java.
+    """Return the header for the schema of a `key` or a `value`; the last of several, as in Java.
 
-    Headers are pairs, a dict, or None, as clients hand them over.
+    Headers are pairs, a dict, or None, as clients pass them.
     """
     name = header_name(part)
     pairs = headers.items() if isinstance(headers, dict) else headers or ()
@@ -58,7 +58,7 @@ def header_of(guid: str) -> bytes:
 
 
 def id_in_header(content: bytes) -> SchemaId | None:
-    """The GUID or the id that a header holds; what follows it is Protobuf's way to a message."""
+    """Return the GUID or the id in a header; Protobuf's path to a message may follow it."""
     if len(content) >= GUID_SIZE and content[0] == _MAGIC_GUID:
         return str(UUID(bytes=content[1:GUID_SIZE]))
     return id_at_front(content)

@@ -1,1 +1,1 @@
-"""Answers SQL over the lake's tables by HTTP."""
+"""SQL over the lake's tables by HTTP."""

@@ -1,4 +1,4 @@
-"""Answers: rows of a query, bounded, and written as JSON, as an Arrow stream or as CSV."""
+"""Answers: bounded rows of a query, written as JSON, as an Arrow stream or as CSV."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ import pyarrow.ipc
 
 from headrace.http.errors import BadRequest, NotAcceptable
 from headrace.http.negotiation import choose
-from headrace.lake.far_times import python_rows, python_values
+from headrace.lake.arrow_times import python_rows, python_values
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column with its type as DuckDB writes it."""
+    """A column with its DuckDB type."""
 
     name: str
     type: str
@@ -30,16 +30,16 @@ class QueryAnswer(msgspec.Struct, frozen=True):
     rows: list[dict[str, Any]]
     row_count: int
     cut: str | None
-    """`rows` or `bytes` if there are more rows than were sent; null if these are all."""
+    """The limit that cut the rows, `rows` or `bytes`; null if these are all."""
     versions: dict[str, int]
-    """The version of each table that was read."""
+    """The version of each table read."""
     scanned: list[str]
-    """Tables that are not loaded, whose files were scanned."""
+    """Tables whose files were scanned because they are not loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FewRows:
-    """Rows as tuples: for a handful of them Arrow's columns cost more than the rows."""
+    """Rows as tuples, which cost less than Arrow's columns for a handful of rows."""
 
     schema: pa.Schema
     tuples: Sequence[tuple[Any, ...]]
@@ -62,7 +62,7 @@ class FewRows:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows, and what must be known about them."""
+    """Rows, with the facts that every form of an answer includes."""
 
     columns: Sequence[Column]
     rows: pa.Table | FewRows
@@ -76,20 +76,19 @@ class Answer:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What all forms say, those that have no other place for it too."""
         versions = ", ".join(f"{name}={version}" for name, version in self.versions.items())
-        said = {
+        found = {
             "Headrace-Rows": str(self.rows.num_rows),
             "Headrace-Versions": versions,
             "Headrace-Cut": self.cut or "",
             "Headrace-Scanned": ", ".join(self.scanned),
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A way to write an answer."""
+    """A format of answers."""
 
     name: str
     media_type: str
@@ -99,7 +98,7 @@ class Format:
 def bounded(
     reader: pa.RecordBatchReader, names: Sequence[str], rows_max: int, bytes_max: int
 ) -> tuple[pa.Table, str | None]:
-    """As many rows as may be sent, and what cut them if there are more."""
+    """Return the rows within the limits, and the limit that cut them, if any."""
     batches: list[Any] = []
     rows = size_bytes = 0
     cut = None
@@ -118,7 +117,7 @@ def bounded(
 
 
 def _fitting(batch: Any, bytes_max: int) -> Any:
-    """The first rows of a batch that have no more bytes than that, found by halving."""
+    """Return the first rows of a batch within a size, found by bisection."""
     fits, too_many = 0, batch.num_rows
     while too_many - fits > 1:
         rows = (fits + too_many) // 2
@@ -130,7 +129,7 @@ def _fitting(batch: Any, bytes_max: int) -> Any:
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """Column names of which each is there once: the second `id` becomes `id_1`."""
+    """Make column names unique: the second `id` becomes `id_1`."""
     taken: set[str] = set()
     chosen: list[str] = []
     for name in names:
@@ -164,7 +163,7 @@ def write_arrow(answer: Answer) -> bytes:
 
 
 def write_csv(answer: Answer) -> bytes:
-    """With a header; what CSV has no form for is written as JSON."""
+    """Write CSV with a header; values without a CSV form are written as JSON."""
     sink = io.BytesIO()
     table = answer.table
     columns = [_flat(column) for column in table.columns]
@@ -181,17 +180,17 @@ FORMATS = (
 
 
 def chosen_format(name: str | None, accept: str) -> Format:
-    """By `?format=` first, else by the Accept header."""
+    """Choose by `?format=`, or without it by the Accept header."""
     if name is not None:
         for one in FORMATS:
             if one.name == name.lower():
                 return one
         known = ", ".join(one.name for one in FORMATS)
-        raise BadRequest(f"there is no format {name}; choose one of {known}")
+        raise BadRequest(f"unknown format {name}; choose one of {known}")
     types = {one.media_type: one for one in FORMATS}
     chosen = choose(accept, tuple(types))
     if chosen is None:
-        raise NotAcceptable(f"answers come as {', '.join(types)}")
+        raise NotAcceptable(f"answers have the types {', '.join(types)}")
     return types[chosen]
 
 
@@ -202,7 +201,7 @@ def _rows(rows: pa.Table | FewRows) -> list[dict[str, Any]]:
 def _flat(column: Any) -> Any:
     type = column.type
     if pa.types.is_date(type) or pa.types.is_timestamp(type):
-        return _with_far_times(column)
+        return _with_times_beyond_arrow(column)
     is_plain = (
         pa.types.is_primitive(type)
         or pa.types.is_string(type)
@@ -214,8 +213,8 @@ def _flat(column: Any) -> Any:
     return pa.chunked_array([pa.array(_texts(column), pa.string())])
 
 
-def _with_far_times(column: Any) -> Any:
-    """Times as Arrow writes them in CSV, but for years that it gets wrong."""
+def _with_times_beyond_arrow(column: Any) -> Any:
+    """Return times as texts if some have years that Arrow writes wrongly."""
     values = python_values(column)
     is_far = pa.array([isinstance(value, str) for value in values], pa.bool_())
     if not pc.any(is_far).as_py():
@@ -227,7 +226,7 @@ def _with_far_times(column: Any) -> Any:
 
 def _texts(column: Any) -> Iterator[str | None]:
     for value in python_values(column):
-        if value is None or isinstance(value, str):  # A text of another type, such as an ENUM's.
+        if value is None or isinstance(value, str):  # A text of another type, such as an ENUM.
             yield value
         else:
             encoded = _JSON.encode(value).decode()
@@ -235,7 +234,7 @@ def _texts(column: Any) -> Iterator[str | None]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for: Arrow's interval, which is a tuple of its own, and the like."""
+    """Encode values without a JSON form, such as Arrow's intervals."""
     return str(value)
 
 

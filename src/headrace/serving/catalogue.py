@@ -1,15 +1,20 @@
-"""The tables and views that may be asked for: the lake's catalog, as units with their names."""
+"""The served tables and views: zones and units of the lake's catalog, with their names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
+from headrace.errors import HeadraceError
 from headrace.lake.catalog import Catalog, MergedViewEntry
-from headrace.lake.merging import layers_of
+from headrace.lake.merged_views import layers_of
+
+USUAL_ZONES = ("refined", "trusted", "staging", "raw", "quarantine")
+"""Zones of every lake, even without tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitPlan:
-    """A unit before its tables are opened: their names, generations and keys."""
+    """A unit before its tables are opened."""
 
     name: str
     tables: tuple[tuple[str, int], ...]
@@ -17,13 +22,13 @@ class UnitPlan:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Every name that becomes a view of DuckDB's with this unit."""
+        """The names of the DuckDB views of this unit."""
         names = tuple(name for name, _ in self.tables)
         return (*names, self.view.name) if self.view else names
 
 
 def planned_units(catalog: Catalog, zones: Iterable[str]) -> dict[str, UnitPlan]:
-    """What to serve, by the names of the units; tables of no served zone only within views."""
+    """Return the served units by name; tables of other zones are served only within views."""
     served = set(zones)
     current = {
         entry.name: entry.current for entry in catalog.tables.values() if entry.current is not None
@@ -43,7 +48,7 @@ def planned_units(catalog: Catalog, zones: Iterable[str]) -> dict[str, UnitPlan]
 
 
 def spellings(names: Iterable[str], zones: Iterable[str], default_zone: str) -> Mapping[str, str]:
-    """For each way to write a served name, in lower case, the name."""
+    """Return served names by each of their spellings, in lower case."""
     served = set(zones)
     known: dict[str, str] = {}
     for name in names:
@@ -57,3 +62,25 @@ def spellings(names: Iterable[str], zones: Iterable[str], default_zone: str) -> 
 
 def zone_of(name: str) -> str:
     return name.partition(".")[0]
+
+
+class NoSuchZone(HeadraceError):
+    """An unknown zone."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        super().__init__(f"unknown zone {name}; known are {', '.join(known)}{hint}")
+
+
+def zones_of(catalog: Catalog) -> tuple[str, ...]:
+    """Return the usual zones, then those added by pipelines, by name."""
+    there = {zone_of(name) for name in (*catalog.tables, *catalog.views)}
+    return (*USUAL_ZONES, *sorted(there.difference(USUAL_ZONES)))
+
+
+def check_zones(asked: Iterable[str], known: Sequence[str]) -> None:
+    """Reject unknown zones, which would serve nothing."""
+    for name in asked:
+        if name not in known:
+            raise NoSuchZone(name, known)

@@ -1,12 +1,12 @@
-"""The DuckDB database in memory: loaded tables, and the views under which they are seen.
+"""The DuckDB database in memory: loaded tables, and the views through which queries read them.
 
-A name such as `refined.orders` is always a view: over a table in the schema `store` once it is
-loaded, else over a name that exists only for a connection which was given the table's files to
-scan. Such a view is listed and described like any other, but a query that was not prepared for it
-fails; it can never see an empty table by mistake.
+A name such as `refined.orders` is always a view. The view of a loaded table reads a table in the
+schema `store`. The view of any other table reads a name that exists only in connections prepared to
+scan its files. Such a view is listed and described like any other, but fails in other connections,
+so no query reads an empty table by mistake.
 
-What is visible changes in transactions, and a query runs in one: it sees one version of every
-table, those that were published when it began, however many are published meanwhile.
+Publications and queries are transactions: a query reads the versions that were published when it
+began, however many are published meanwhile.
 """
 
 import itertools
@@ -25,14 +25,14 @@ from headrace.serving.loading import with_texts_as_views
 
 STORE = "store"
 _KEPT_PUBLICATIONS = 8
-"""So many publications of a name are remembered, for queries that have just begun."""
+"""Publications kept per name, for queries that have just begun."""
 
 _KEPT_SCHEMAS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a name shows: a version of a table, and where its rows are."""
+    """A visible version of a table, and the place of its rows."""
 
     name: str
     version: int
@@ -40,7 +40,7 @@ class Publication:
     stored_as: str | None = None
     """The table in the store; None if the files are scanned."""
     dataset: Any = None
-    """The files to scan; None if nobody has asked for the table yet, or it is loaded."""
+    """The files to scan; None if the table is unused or loaded."""
     rows: int = -1
     size_bytes: int = 0
 
@@ -51,7 +51,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one publication changes, all at one moment."""
+    """The changes of one publication, visible at the same moment."""
 
     publications: Sequence[Publication] = ()
     appended: Mapping[str, Any] = field(default_factory=dict)
@@ -63,14 +63,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A connection in a transaction, and what it sees."""
+    """A connection in a transaction, and the publications that it reads."""
 
     cursor: duckdb.DuckDBPyConnection
     publications: Mapping[str, Publication]
 
 
 class Database:
-    """One database, locked: it reaches no file, and its configuration does not change."""
+    """A database without access to files and with a fixed configuration."""
 
     def __init__(self, memory_bytes: int, threads: int, default_zone: str) -> None:
         self._root = duckdb.connect(
@@ -91,7 +91,7 @@ class Database:
         self._zones: set[str] = set()
         self._serials = itertools.count(1)
         self.changes = 0
-        """Goes up when a publication begins and when it has ended: odd while one is under way."""
+        """Incremented at the begin and at the end of a publication: odd while one is under way."""
         self._publications: dict[int, Publication] = {}
         self._serials_of: dict[str, list[int]] = {}
         self._root.execute(f"CREATE SCHEMA {STORE}")
@@ -108,9 +108,9 @@ class Database:
             self._zones.add(zone)
 
     def load(self, batches: pa.RecordBatchReader, indexes: Iterable[str]) -> str:
-        """Put rows into a new table of the store, which nothing shows yet.
+        """Load rows into a new table of the store, which no view reads yet.
 
-        Nobody learns the name of one whose index fails, so it is dropped here.
+        If an index fails, the table is dropped, because no caller receives its name.
         """
         name = f"t{next(self._serials)}"
         with self.cursor() as cursor:
@@ -130,14 +130,14 @@ class Database:
             cursor.execute(f"CREATE INDEX {name} ON {STORE}.{stored_as} ({quoted(column)})")
 
     def drop(self, stored_as: str) -> None:
-        """Give a table of the store up; queries that see it keep it until they end."""
+        """Drop a table of the store; queries that read it keep it until they end."""
         with self._publishing, self.cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS {STORE}.{stored_as}")
 
     def publish(self, change: Change, on_published: Callable[[], None] = lambda: None) -> None:
-        """Let all new queries see this, and none of them a part of it.
+        """Make a change visible to all new queries, as a whole.
 
-        `on_published` tells Python's side of it, before anyone takes the change for done.
+        `on_published` updates the Python objects before the publication counts as ended.
         """
         with self._publishing:
             self.changes += 1
@@ -151,9 +151,9 @@ class Database:
     def snapshot(
         self, names: Iterable[str] = (), *, filters_texts: bool = False
     ) -> Iterator[Snapshot]:
-        """A connection for one query, which may scan the files of these tables.
+        """Open a connection for one query, which may scan the files of these tables.
 
-        It may be told to filter by texts itself, and not by Arrow while the files are read.
+        With `filters_texts`, DuckDB filters texts itself instead of Arrow.
         """
         with self.cursor() as cursor:
             cursor.execute(f"SET schema = '{self._default_zone}'")
@@ -172,33 +172,33 @@ class Database:
 
     def _publish(self, change: Change) -> None:
         serials = {one.name: next(self._serials) for one in change.publications}
-        # Known before it is visible, so that whoever sees a serial finds what it stands for.
+        # Remembered before it is visible, so that every visible serial has a publication.
         for one in change.publications:
             self._remember(serials[one.name], one)
         self._writer.begin()
         try:
-            self._carry_out(change, serials)
+            self._apply(change, serials)
             self._writer.commit()
         except BaseException:
             self._writer.rollback()
             raise
 
     def _types_of(self, schema: pa.Schema) -> dict[str, str]:
-        """The columns of an Arrow schema with the types that DuckDB gives them."""
+        """Return the columns of an Arrow schema with their DuckDB types."""
         with self.cursor() as cursor:
             cursor.register("columns", schema.empty_table())
             rows = cursor.execute("DESCRIBE SELECT * FROM columns").fetchall()
         return {row[0]: row[1] for row in rows}
 
     def _lock(self) -> None:
-        """In this order: each of these is the last moment to set what it locks."""
+        """Lock the configuration; the order matters, since each statement may forbid others."""
         self._root.execute("SET GLOBAL TimeZone = 'UTC'")
         self._root.execute("SET GLOBAL allow_community_extensions = false")
         self._root.execute("SET GLOBAL allowed_configs = ['schema']")
         self._root.execute("SET GLOBAL enable_external_access = false")
         self._root.execute("SET GLOBAL lock_configuration = true")
 
-    def _carry_out(self, change: Change, serials: Mapping[str, int]) -> None:
+    def _apply(self, change: Change, serials: Mapping[str, int]) -> None:
         writer = self._writer
         for stored_as, batches in change.appended.items():
             writer.register("incoming", batches)
@@ -216,7 +216,7 @@ class Database:
             writer.execute(f"DROP VIEW IF EXISTS {table_path(name)}")
 
     def _show(self, publication: Publication) -> None:
-        """Make the view; DuckDB looks at its source's columns to do so."""
+        """Create the view; DuckDB reads the columns of its source."""
         source = f"{STORE}.{publication.stored_as}"
         if not publication.is_loaded:
             source = quoted(scan_name(publication.name))
@@ -233,5 +233,5 @@ class Database:
 
 
 def scan_name(name: str) -> str:
-    """Under this name a connection finds the files of a table that is not loaded."""
+    """Return the name of a table's files in a connection that scans them."""
     return f"files of {name}"

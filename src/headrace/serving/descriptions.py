@@ -1,4 +1,4 @@
-"""What the server tells about its tables: which there are, their columns, versions and origin."""
+"""Lists and descriptions of tables: columns, versions and origin."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ class TableSummary(msgspec.Struct, frozen=True):
     kind: str
     """table or view."""
     state: str
-    """`loaded` in memory, `scanned` from its files, or `listed` while nobody has asked for it."""
+    """`loaded` in memory, `scanned` from its files, or `listed` while it is unused."""
     version: int | None
-    """The version that is shown; null while nobody has asked, and for views."""
+    """The visible version; null while unused, and for views."""
     rows: int | None
-    """How many rows are loaded; null where that is not known without counting."""
+    """The number of rows; null if it is unknown without counting."""
     size_bytes: int
     comment: str = ""
 
@@ -33,21 +33,21 @@ class TableList(msgspec.Struct, frozen=True):
 
 
 class TableDescription(TableSummary, frozen=True, kw_only=True):
-    """All about one table or view."""
+    """The full description of a table or view."""
 
     columns: list[Column]
     keys: list[str]
-    """Of a merged view and its layers."""
+    """The keys of a merged view and its layers."""
     indexes: list[str]
-    """Columns that lookups are quickest by, once the table is large and was asked for by them."""
+    """Indexed columns: a large table is indexed by the columns of frequent lookups."""
     newest_version: int | None
-    """The lake's newest version, which may be ahead of what is shown by a moment."""
+    """The lake's newest version, which becomes visible a moment later."""
     lineage: dict[str, Any] | None
-    """Where the rows of the version came from, as the pipeline said when it wrote them."""
+    """The origin of the version's rows, as recorded by the pipeline."""
     batch: str | None = None
     speed: str | None = None
     failure: str | None = None
-    """Why the table cannot be refreshed, if it cannot."""
+    """The error of the last refresh, if it failed."""
 
 
 def table_list(service: Service) -> TableList:
@@ -62,12 +62,12 @@ def table_list(service: Service) -> TableList:
 
 
 def description(service: Service, name: str) -> TableDescription:
-    """Reads the table's log, so not for the event loop."""
+    """Describe a table; blocks to read its log, so call it in a thread."""
     unit = service.refresher.unit(name)
     if unit is None:
         raise TableNotFound(name, ())
     summary = next(one for one in _summaries(service, unit) if one.name == name)
-    types = service.queries.names.column_types(name)
+    types = service.refresher.column_types(name)
     served = next((one for one in unit.tables if one.name == name), None)
     lineage = served.table.history.lineage() if served else _batch(unit).table.history.lineage()
     return TableDescription(

@@ -1,4 +1,4 @@
-"""Why a question is not answered, each with a status and a word; and DuckDB's errors as such."""
+"""Errors of queries, and the translation of DuckDB's errors."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -22,23 +22,23 @@ _UNFILTERED = re.compile(r"no kernel matching input types \(.*(string|binary)_vi
 
 
 class InvalidQuery(BadRequest):
-    """SQL that DuckDB does not understand or cannot carry out."""
+    """SQL that DuckDB rejects."""
 
     error = "invalid_query"
 
 
 class UnfilteredTexts(InvalidQuery):
-    """Arrow could not filter the texts of a file: no fault of the query, so it is asked anew."""
+    """Arrow cannot filter the texts of a file; the query is retried without that filter."""
 
 
 class NotReadOnly(Forbidden):
-    """A statement that does more than read the served tables."""
+    """A statement that does more than read served tables."""
 
     error = "not_read_only"
 
 
 class TableNotFound(NotFound):
-    """A name that is not served."""
+    """A table that does not exist or is not served."""
 
     error = "table_not_found"
 
@@ -63,12 +63,12 @@ class ColumnNotFound(BadRequest):
 
 
 class UnfitValue(BadRequest):
-    """A lookup by a value that the column cannot hold."""
+    """A lookup by a value that is invalid for the column's type."""
 
     error = "invalid_value"
 
     def __init__(self, column: str, type: str, table: str, value: str) -> None:
-        super().__init__(f"column {column} of {table} is {type}, and {value[:80]!r} is none")
+        super().__init__(f"invalid value {value[:80]!r} for column {column} of {table}, a {type}")
 
 
 class QueryTooSlow(TookTooLong):
@@ -77,31 +77,31 @@ class QueryTooSlow(TookTooLong):
     @classmethod
     def after(cls, seconds: float) -> Self:
         return cls(
-            f"the query took longer than {seconds:g} seconds; ask for less, or start the server"
+            f"the query took longer than {seconds:g} seconds; narrow it, or start the server"
             " with a larger --timeout"
         )
 
 
 class OutOfMemory(ContentTooLarge):
-    """The query needs more memory than it may have."""
+    """The query exceeds the memory limit."""
 
     error = "memory_limit"
 
 
 class Busy(Unavailable):
-    """As many questions wait as may."""
+    """The queue of requests is full."""
 
     error = "busy"
 
 
 class TableUnavailable(Unavailable):
-    """The table is there, but cannot be read now."""
+    """The table exists, but is temporarily unreadable."""
 
     error = "table_unavailable"
 
 
 def of_duckdb(error: duckdb.Error) -> HttpError:
-    """An error of DuckDB's as an answer, with its message and the place in the SQL."""
+    """Return the answer to an error of DuckDB, with the position in the SQL."""
     message = str(error).strip()
     if isinstance(error, duckdb.InterruptException):
         return QueryTooSlow("the query was stopped because it took too long")
@@ -115,7 +115,7 @@ def of_duckdb(error: duckdb.Error) -> HttpError:
 
 
 def of_arrow(error: Exception) -> HttpError:
-    """An error of DuckDB's that came while its rows were fetched as Arrow, so in Arrow's words."""
+    """Return the answer to an error of DuckDB that Arrow raised while fetching rows."""
     message = str(error).strip()
     if isinstance(error, MemoryError) or message.startswith("Out of Memory Error"):
         return out_of_memory(message)
@@ -131,13 +131,13 @@ def _invalid(message: str) -> InvalidQuery:
 
 def out_of_memory(message: str) -> OutOfMemory:
     first = message.partition("\n")[0]
-    return OutOfMemory(f"the query needs more memory than it may have: {first}".rstrip(": "))
+    return OutOfMemory(f"the query needs more memory than the limit: {first}".rstrip(": "))
 
 
 def position(message: str) -> dict[str, Any]:
-    """The line and column that the caret in a message of DuckDB's points to, from 1.
+    """Return the line and column of the caret in DuckDB's message, counted from 1.
 
-    Long lines are shown from their middle, after dots; their column is then not known.
+    DuckDB abbreviates long lines with leading dots; then the column is unknown.
     """
     found = _LINE.search(message)
     if found is None:

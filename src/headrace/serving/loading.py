@@ -1,4 +1,4 @@
-"""Rows of lake tables as streams of record batches that count themselves and know their bound."""
+"""Rows of lake tables as bounded streams of record batches."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.errors import HeadraceError
-from headrace.lake.commits import AddedFile
+from headrace.lake.commit_log import AddedFile
 from headrace.lake.errors import TableRewritten, VersionGone
 from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
@@ -14,19 +14,19 @@ from headrace.lake.tables import Table
 _BATCH_ROWS = 64 * 1024
 _SAMPLE_ROWS = 1_000
 _OVERHEAD = 1.25
-"""DuckDB's vectors need so much more than Arrow's; measured 1.15 with long strings."""
+"""The size of DuckDB's vectors relative to Arrow's; measured 1.15 with long strings."""
 INDEX_BYTES_PER_ROW = 40
 """Measured 9 for integers and 37 for strings of 11 characters."""
 COMMITS_MAX = 1_000
-"""Behind by more commits than that a table is read whole."""
+"""A table that is further behind is loaded whole."""
 
 
 class TooLarge(HeadraceError):
-    """The rows need more memory than loaded tables may have."""
+    """The rows exceed the memory for loaded tables."""
 
 
 class Rows:
-    """A stream of batches into DuckDB; afterwards it knows how many rows and bytes went through."""
+    """A stream of batches into DuckDB that counts rows and bytes."""
 
     def __init__(
         self, schema: pa.Schema, batches: Iterable[Any], bytes_max: int, *, indexes: int = 0
@@ -44,20 +44,20 @@ class Rows:
             self.rows += batch.num_rows
             self.size_bytes += int(batch.nbytes * _OVERHEAD) + batch.num_rows * self._index_bytes
             if self.size_bytes > self._bytes_max:
-                # DuckDB turns this into an error of its own, so it is noted here as well.
+                # DuckDB converts this error, so the fact is kept here as well.
                 self.is_too_large = True
                 raise TooLarge(f"more than {self._bytes_max:,} bytes")
             yield batch
 
 
 def whole(dataset: Any, bytes_max: int, *, indexes: int) -> Rows:
-    """All rows of a version, file after file."""
+    """Read all rows of a version, file by file."""
     batches = dataset.scanner(batch_size=_BATCH_ROWS).to_batches()
     return Rows(dataset.schema, batches, bytes_max, indexes=indexes)
 
 
 def estimated_bytes(dataset: Any, rows: int, *, indexes: int) -> int:
-    """What all rows will need, judged by the first ones; 0 if there are none to judge by."""
+    """Estimate the memory of all rows by the first ones; 0 if there are no rows."""
     first = dataset.head(_SAMPLE_ROWS)
     if not first.num_rows or rows < 0:
         return 0
@@ -66,10 +66,10 @@ def estimated_bytes(dataset: Any, rows: int, *, indexes: int) -> int:
 
 
 def with_texts_as_views(dataset: Any) -> Any:
-    """The same files, their texts and bytes told as views: DuckDB then filters by these itself.
+    """Declare texts and bytes as views, so that DuckDB filters them itself.
 
-    Files that Delta's wheel has rewritten hold them as views, which Arrow cannot compare with the
-    texts that DuckDB would have it look for. All other filters, and columns, are left to Arrow.
+    Files rewritten by the deltalake wheel store texts as views, which Arrow cannot compare with
+    DuckDB's filters. Arrow still applies all other filters and selects columns.
     """
     views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
     fields = [field.with_type(views.get(field.type, field.type)) for field in dataset.schema]
@@ -80,14 +80,14 @@ def with_texts_as_views(dataset: Any) -> Any:
 def appended(
     table: Table, files: Iterable[AddedFile], schema: pa.Schema, bytes_max: int, *, indexes: int
 ) -> Rows:
-    """The rows of files that were added to a table."""
+    """Read the rows of files added to a table."""
     by = table.partition_by
     batches = (batch for file in files for batch in read_batches(table.place, file, schema, by))
     return Rows(schema, batches, bytes_max, indexes=indexes)
 
 
 def files_added(table: Table, after_version: int, to_version: int) -> list[AddedFile] | None:
-    """The files that bring a loaded version up to another; None if it must be loaded anew."""
+    """Return the files added between two versions; None if the table must be loaded whole."""
     versions = range(after_version + 1, to_version + 1)
     if len(versions) > COMMITS_MAX:
         return None

@@ -1,26 +1,50 @@
-"""Keyed lookups: `?id=7&day=2026-03-01` as a condition with parameters.
+"""Lookups by column values: `?id=7&day=2026-03-01` as a condition with parameters.
 
-Values come as text and are cast to the column's type by DuckDB, so a date is written as SQL
-writes it. A name that comes several times asks for rows with any of the values.
+Values are texts that DuckDB casts to the column's type, so a date has its SQL form. A repeated
+name selects rows with any of its values.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from headrace.lake.reading import quoted
 from headrace.serving.errors import ColumnNotFound
 
 RESERVED = ("limit", "format")
-"""Parameters that are not columns; a column of such a name is asked for by SQL."""
+"""Parameters that are not columns; use SQL for columns of these names."""
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _SCALE = re.compile(r"DECIMAL\(\d+,(\d+)\)")
 _NUMBER = re.compile(r"\s*[+-]?[\d_]*\.?[\d_]*(?:[eE][+-]?[\d_]+)?\s*")
-"""All that Python takes for a number, and a little more."""
+"""A superset of Python's number syntax."""
 
 
-def asked_columns(table: str, types: Mapping[str, str], written: Sequence[str]) -> list[str]:
-    """The table's own names of the columns that a lookup names."""
+Shape = tuple[str, tuple[tuple[str, int], ...]]
+"""A table, and the number of values by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows of one table by values of its columns."""
+
+    table: str
+    conditions: Mapping[str, Sequence[str]]
+    rows_max: int
+
+    @property
+    def shape(self) -> Shape:
+        """All but the values: lookups of one shape have the same statement."""
+        counts = tuple((column, len(values)) for column, values in self.conditions.items())
+        return self.table, counts
+
+    @property
+    def parameters(self) -> list[str]:
+        return [value for values in self.conditions.values() for value in values]
+
+
+def lookup_columns(table: str, types: Mapping[str, str], written: Sequence[str]) -> list[str]:
+    """Return the columns of a lookup in the table's own spelling."""
     spelled = {name.lower(): name for name in types}
     for name in written:
         if name.lower() not in spelled:
@@ -28,10 +52,10 @@ def asked_columns(table: str, types: Mapping[str, str], written: Sequence[str]) 
     return [spelled[name.lower()] for name in written]
 
 
-def lookup(
+def lookup_sql(
     path: str, types: Mapping[str, str], columns: Sequence[str], values: Sequence[int]
 ) -> str:
-    """The SELECT from what is at a path, for so many values of each column."""
+    """Return the SELECT for a number of values of each column."""
     clauses = [
         _condition(column, types[column], count)
         for column, count in zip(columns, values, strict=True)
@@ -40,24 +64,17 @@ def lookup(
     return f"SELECT * FROM {path}{where}"
 
 
-def lookups_at_once(path: str, types: Mapping[str, str], column: str, values: int) -> str:
-    """The SELECT for so many lookups by one column; behind its columns a row says whose it is."""
-    casts = [f"CAST(${number} AS {types[column]})" for number in range(1, values + 1)]
-    whose = ", ".join(f"{quoted(column)} = {cast}" for cast in casts)
-    return f"SELECT *, {whose} FROM {path} WHERE {quoted(column)} IN ({', '.join(casts)})"
-
-
 def may_be_rounded(value: str) -> bool:
-    """Whether it looks as if it had a fraction; most values do not, and cost no more than this.
+    """Return whether a value looks like a number with a fraction; cheap for most values.
 
-    Texts such as UUIDs have these letters too, but do not look like a number.
+    Texts such as UUIDs contain the same letters, but do not look like numbers.
     """
     has_fraction = "." in value or "e" in value or "E" in value
     return has_fraction and _NUMBER.fullmatch(value) is not None
 
 
 def is_rounded(value: str, type: str) -> bool:
-    """Whether the column cannot hold this number: a cast would ask for 2 in the place of 1.5."""
+    """Return whether a cast to the column's type would round this number, such as 1.5 to 2."""
     scale = _SCALE.fullmatch(type)
     if scale is None and type not in _WHOLE:
         return False

@@ -1,6 +1,8 @@
-"""Runs checked statements in a snapshot of the published tables, and bounds what comes back."""
+"""Run checked statements in a snapshot of the published tables, with bounded results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,61 +18,67 @@ from headrace.serving.errors import (
     of_arrow,
     of_duckdb,
 )
-from headrace.serving.lanes import Running
-from headrace.serving.lookups import asked_columns, is_rounded, lookup, may_be_rounded
-from headrace.serving.names import Names
-from headrace.serving.questions import KeyedQuestion, Question
+from headrace.serving.lookups import Lookup, is_rounded, lookup_columns, lookup_sql, may_be_rounded
 from headrace.serving.quick_lookups import QuickLookups
 from headrace.serving.refreshing import Refresher
 from headrace.serving.settings import ServingSettings
 from headrace.serving.statements import StatementChecker, served_names
+from headrace.serving.workers import Running
 
 _ATTEMPTS = 3
 _BATCH_ROWS = 2_048
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SQL with its parameters, and the maximum of rows."""
+
+    sql: str
+    parameters: Sequence[Any] | Mapping[str, Any] | None
+    rows_max: int
+
+
 class Queries:
-    """Answers questions in the threads of a lane."""
+    """Answers queries and lookups in the threads of a pool."""
 
     def __init__(self, database: Database, refresher: Refresher, settings: ServingSettings) -> None:
         self._database = database
         self._refresher = refresher
         self._settings = settings
         self._checker = StatementChecker(database.cursor)
-        self.names = Names(database, refresher)
-        self._quick = QuickLookups(database, refresher, self.names)
+        self._quick = QuickLookups(database, refresher)
 
-    def answer(self, question: Question, running: Running) -> Answer:
-        found = self._checker.references(question.sql)
+    def answer(self, query: Query, running: Running) -> Answer:
+        found = self._checker.references(query.sql)
         names = served_names(found, self._refresher.spellings, self._refresher.closed_zones)
-        return self._run(question, names, running)
+        return self._run(query, names, running)
 
-    def look_up(self, question: KeyedQuestion, running: Running) -> Answer:
-        """Rows by key; a value that is none of its column is named, not our SQL for it."""
-        if any(map(may_be_rounded, question.parameters)):
-            self._refuse_rounding(question)
+    def look_up(self, lookup: Lookup, running: Running) -> Answer:
+        """Look up rows; the error of an invalid value names the value, not the generated SQL."""
+        if any(map(may_be_rounded, lookup.parameters)):
+            self._refuse_rounding(lookup)
         try:
-            return self._looked_up(question, running)
+            return self._looked_up(lookup, running)
         except InvalidQuery as error:
-            raise self._unfit_value(question) or error from error
+            raise self._unfit_value(lookup) or error from error
 
-    def _refuse_rounding(self, question: KeyedQuestion) -> None:
-        name, types, columns = self._asked(question)
-        for column, values in zip(columns, question.conditions.values(), strict=True):
+    def _refuse_rounding(self, lookup: Lookup) -> None:
+        name, types, columns = self._resolved(lookup)
+        for column, values in zip(columns, lookup.conditions.values(), strict=True):
             for value in values:
                 if is_rounded(value, types[column]):
                     raise UnfitValue(column, types[column], name, value)
 
-    def _asked(self, question: KeyedQuestion) -> tuple[str, dict[str, str], list[str]]:
-        """The table's own name, its columns with their types, and those that are asked for."""
-        name = self.names.resolve(question.table)
-        types = self.names.column_types(name)
-        return name, types, asked_columns(name, types, list(question.conditions))
+    def _resolved(self, lookup: Lookup) -> tuple[str, dict[str, str], list[str]]:
+        """Return the table's own name, its columns with types, and the columns of the lookup."""
+        name = self._refresher.resolve(lookup.table)
+        types = self._refresher.column_types(name)
+        return name, types, lookup_columns(name, types, list(lookup.conditions))
 
-    def _unfit_value(self, question: KeyedQuestion) -> UnfitValue | None:
-        name, types, columns = self._asked(question)
+    def _unfit_value(self, lookup: Lookup) -> UnfitValue | None:
+        name, types, columns = self._resolved(lookup)
         with self._database.cursor() as cursor:
-            for column, values in zip(columns, question.conditions.values(), strict=True):
+            for column, values in zip(columns, lookup.conditions.values(), strict=True):
                 type = types[column]
                 for value in values:
                     found = cursor.execute(f"SELECT TRY_CAST(? AS {type})", [value]).fetchone()
@@ -78,21 +86,21 @@ class Queries:
                         return UnfitValue(column, type, name, value)
         return None
 
-    def _looked_up(self, question: KeyedQuestion, running: Running) -> Answer:
-        """The quick way where all is loaded, else as any other query."""
-        answer = self._quick.look_up(question, running) if question.conditions else None
+    def _looked_up(self, lookup: Lookup, running: Running) -> Answer:
+        """Use the quick path if all tables are loaded, otherwise a usual query."""
+        answer = self._quick.look_up(lookup, running) if lookup.conditions else None
         if answer is not None:
             return answer
-        name, types, columns = self._asked(question)
+        name, types, columns = self._resolved(lookup)
         if len(columns) == 1:
             self._refresher.note_lookup(name, columns[0])
-        counts = [len(values) for values in question.conditions.values()]
-        sql = lookup(table_path(name), types, columns, counts)
-        asked = Question(sql, question.parameters, question.rows_max)
-        return self._run(asked, frozenset({name}), running)
+        counts = [len(values) for values in lookup.conditions.values()]
+        sql = lookup_sql(table_path(name), types, columns, counts)
+        query = Query(sql, lookup.parameters, lookup.rows_max)
+        return self._run(query, frozenset({name}), running)
 
-    def _run(self, question: Question, names: frozenset[str], running: Running) -> Answer:
-        """Have the tables ready, then ask; a table given up in between is made ready again."""
+    def _run(self, query: Query, names: frozenset[str], running: Running) -> Answer:
+        """Load the tables, then run; retry if a table is evicted in between."""
         needed = self._tables_behind(names)
         filters_texts = False
         for _ in range(_ATTEMPTS):
@@ -101,19 +109,19 @@ class Queries:
                 if not all(_is_usable(snapshot, name) for name in needed):
                     continue
                 try:
-                    return self._ask(question, needed, snapshot, running)
+                    return self._ask(query, needed, snapshot, running)
                 except UnfilteredTexts:
                     if filters_texts:
                         raise
                     filters_texts = True
-        raise TableUnavailable("tables are given up as fast as they are loaded; ask again later")
+        raise TableUnavailable("tables are evicted as fast as they are loaded; retry later")
 
     def _ask(
-        self, question: Question, needed: Sequence[str], snapshot: Snapshot, running: Running
+        self, query: Query, needed: Sequence[str], snapshot: Snapshot, running: Running
     ) -> Answer:
         running.begin(snapshot.cursor)
         try:
-            relation = snapshot.cursor.sql(question.sql, params=question.parameters)
+            relation = snapshot.cursor.sql(query.sql, params=query.parameters)
             columns = [
                 Column(name, str(type))
                 for name, type in zip(unique(relation.columns), relation.types, strict=True)
@@ -121,7 +129,7 @@ class Queries:
             rows, cut = bounded(
                 relation.to_arrow_reader(_BATCH_ROWS),
                 relation.columns,
-                question.rows_max,
+                query.rows_max,
                 self._settings.answer_bytes_max,
             )
         except duckdb.Error as error:
@@ -140,7 +148,7 @@ class Queries:
         )
 
     def _tables_behind(self, names: frozenset[str]) -> list[str]:
-        """The tables that these names are, or are computed from."""
+        """Return the tables of these names, and those below views."""
         tables: set[str] = set()
         for name in names:
             unit = self._refresher.unit(name)

@@ -1,18 +1,17 @@
-"""Lookups by key without a transaction of their own: a third of the time of the usual way.
+"""Lookups without an explicit transaction, in a third of the time of the usual path.
 
-One statement sees one moment by itself; what it costs to learn *which* moment is saved. The
-database counts publications: if the count was even before and is the same after, nothing was
-published in between, and what Python knows of the tables is what the statement saw. Else, and
-whenever anything is out of the ordinary, the usual way is taken.
+A single statement reads one state anyway; a transaction only serves to learn which one. The
+database counts publications instead. If the count was even before and is the same after, nothing
+was published in between, so the statement read the versions that Python has on record. Otherwise,
+and in every unusual case, the lookup takes the usual path.
 
-What Python knows is worked out once per shape of question and publication, and tables are read
-under their names in the store, since DuckDB plans each statement anew, the views in it too. That
-is most of a lookup, so those by one value of one column share statements (`gathering`).
+Plans are cached per shape of lookup and publication. Tables are read by their names in the store,
+because DuckDB plans each statement again, including its views.
 """
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -22,79 +21,72 @@ from headrace.lake.reading import table_path
 from headrace.serving.answers import Answer, Column, FewRows
 from headrace.serving.database import STORE, Database
 from headrace.serving.errors import of_duckdb
-from headrace.serving.gathering import Gathering
-from headrace.serving.lanes import Running
-from headrace.serving.lookups import asked_columns, lookup, lookups_at_once
-from headrace.serving.names import Names
-from headrace.serving.questions import KeyedQuestion, Shape
+from headrace.serving.lookups import Lookup, Shape, lookup_columns, lookup_sql
 from headrace.serving.refreshing import Refresher
 from headrace.serving.units import ServedTable, Unit
+from headrace.serving.workers import Running
 
 Rows = list[tuple[Any, ...]]
 
 _ROWS_MAX = 1_000
 _KEPT_MAX = 256
-"""So many statements are remembered by each thread, and so many plans by all."""
+"""Cached statements per thread, and cached plans."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How questions of one shape are answered while nothing is published."""
+    """The plan of lookups of one shape, valid until the next publication."""
 
     changes: int
     spellings: Mapping[str, str]
     unit: Unit
     name: str
-    path: str
-    types: Mapping[str, str]
     sql: str
     column: str | None
-    """Set if rows are looked up by one column alone."""
+    """Set for lookups by a single column."""
     columns: Sequence[Column]
     schema: pa.Schema
     times: Sequence[int]
-    """Which columns have times or dates."""
+    """The columns with times or dates."""
     versions: Mapping[str, int]
-    gathering: Gathering[str, Rows | None] = field(default_factory=Gathering)
 
 
 class QuickLookups:
-    """Connections of the lookup lane's threads, with the statements they have parsed."""
+    """Connections of the pool's threads, with their parsed statements."""
 
-    def __init__(self, database: Database, refresher: Refresher, names: Names) -> None:
+    def __init__(self, database: Database, refresher: Refresher) -> None:
         self._database = database
         self._refresher = refresher
-        self._names = names
         self._plans: dict[Shape, _Plan] = {}
         self._of_thread = threading.local()
 
-    def look_up(self, question: KeyedQuestion, running: Running) -> Answer | None:
-        """The answer, or None where it has to be found the usual way."""
+    def look_up(self, lookup: Lookup, running: Running) -> Answer | None:
+        """Return the answer, or None if the lookup must take the usual path."""
         before = self._database.changes
-        plan = self._plan(question, before)
+        plan = self._plan(lookup, before)
         if plan is None:
             return None
         self._refresher.touch(plan.unit)
-        rows = self._rows(plan, question.parameters, running)
+        rows = self._rows(plan.sql, lookup.parameters, running)
         if rows is None or self._database.changes != before:
             return None
         if any(isinstance(row[number], str) for number in plan.times for row in rows):
-            return None  # DuckDB tells years beyond Python's calendar in words of its own.
+            return None  # DuckDB returns years beyond Python's calendar as texts.
         if plan.column is not None:
             self._refresher.note_lookup(plan.name, plan.column)
         return Answer(
             columns=plan.columns,
-            rows=FewRows(plan.schema, rows[: question.rows_max]),
-            cut="rows" if len(rows) > question.rows_max else None,
+            rows=FewRows(plan.schema, rows[: lookup.rows_max]),
+            cut="rows" if len(rows) > lookup.rows_max else None,
             versions=plan.versions,
             scanned=(),
         )
 
-    def _plan(self, question: KeyedQuestion, changes: int) -> _Plan | None:
-        """The plan of a question of this shape, unless something is being published."""
+    def _plan(self, lookup: Lookup, changes: int) -> _Plan | None:
+        """Return the plan for the shape of a lookup, unless a publication is under way."""
         if changes % 2:
             return None
-        shape = question.shape
+        shape = lookup.shape
         plan = self._plans.get(shape)
         spellings = self._refresher.spellings
         if plan is None or plan.changes != changes or plan.spellings is not spellings:
@@ -108,16 +100,16 @@ class QuickLookups:
 
     def _planned(self, shape: Shape, changes: int, spellings: Mapping[str, str]) -> _Plan | None:
         written, conditions = shape
-        name = self._names.resolve(written)
+        name = self._refresher.resolve(written)
         unit = self._refresher.unit(name)
         if unit is None:
             return None
-        types = self._names.column_types(name)
+        types = self._refresher.column_types(name)
         tables = _behind(unit, name)
         schema = _flat_schema(unit, tables, types)
         if schema is None:
             return None
-        columns = asked_columns(name, types, [column for column, _ in conditions])
+        columns = lookup_columns(name, types, [column for column, _ in conditions])
         is_table = tables[0].name == name
         path = f"{STORE}.{tables[0].shown.stored_as}" if is_table else table_path(name)
         return _Plan(
@@ -125,9 +117,7 @@ class QuickLookups:
             spellings,
             unit,
             name,
-            path,
-            types,
-            sql=lookup(path, types, columns, [count for _, count in conditions]),
+            sql=lookup_sql(path, types, columns, [count for _, count in conditions]),
             column=columns[0] if len(columns) == 1 else None,
             columns=[Column(column, type) for column, type in types.items()],
             schema=schema,
@@ -135,50 +125,19 @@ class QuickLookups:
             versions={one.name: one.shown.version for one in tables},
         )
 
-    def _rows(self, plan: _Plan, parameters: list[str], running: Running) -> Rows | None:
-        """Nothing if there are many: those are better fetched as columns."""
-        if plan.column is None or len(parameters) != 1:
-            return self._rows_alone(plan.sql, parameters, running)
-        return plan.gathering.ask(
-            parameters[0],
-            alone=lambda: self._rows_alone(plan.sql, parameters, running),
-            together=lambda values: self._rows_together(plan, values, running),
-            seconds=running.seconds_left,
-        )
-
-    def _rows_alone(self, sql: str, parameters: list[str], running: Running) -> Rows | None:
-        try:
-            found = self._executed(sql, parameters, running)
-        except (duckdb.CatalogException, duckdb.BinderException):
-            return None  # The table was given up or changed its columns at this very moment.
-        except duckdb.Error as error:
-            raise of_duckdb(error) from error
-        return None if len(found) > _ROWS_MAX else found
-
-    def _rows_together(
-        self, plan: _Plan, values: Sequence[str], running: Running
-    ) -> list[Rows | None] | None:
-        """The rows of each value; none at all where the statement fails, whosever fault it is."""
-        assert plan.column is not None
-        sql = lookups_at_once(plan.path, plan.types, plan.column, len(values))
-        try:
-            found = self._executed(sql, list(values), running)
-        except duckdb.Error:
-            return None  # Each asks alone, and is told what is wrong with its own.
-        if len(found) > _ROWS_MAX:
-            return None
-        width = len(plan.columns)
-        return [
-            [row[:width] for row in found if row[width + number]] for number in range(len(values))
-        ]
-
-    def _executed(self, sql: str, parameters: list[str], running: Running) -> Rows:
+    def _rows(self, sql: str, parameters: list[str], running: Running) -> Rows | None:
+        """Return the rows; None if there are many, which are better fetched as columns."""
         connection = self._connection()
         running.begin(connection.cursor)
         try:
-            return connection.execute(sql, parameters).fetchmany(_ROWS_MAX + 1)
+            found = connection.execute(sql, parameters).fetchmany(_ROWS_MAX + 1)
+        except (duckdb.CatalogException, duckdb.BinderException):
+            return None  # The table was evicted or changed its columns just now.
+        except duckdb.Error as error:
+            raise of_duckdb(error) from error
         finally:
             running.end()
+        return None if len(found) > _ROWS_MAX else found
 
     def _connection(self) -> "_Connection":
         found: _Connection | None = getattr(self._of_thread, "connection", None)
@@ -188,7 +147,7 @@ class QuickLookups:
 
 
 class _Connection:
-    """One thread's connection; statements are parsed once."""
+    """The connection of a thread, which parses each statement once."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self.cursor = cursor
@@ -205,16 +164,16 @@ class _Connection:
 
 
 def _behind(unit: Unit, name: str) -> Sequence[ServedTable]:
-    """The tables of the unit that a name reads: itself, or all layers of the view."""
+    """Return the tables of a name: the table itself, or all layers of the view."""
     return [one for one in unit.tables if one.name == name] or unit.tables
 
 
 def _flat_schema(
     unit: Unit, tables: Sequence[ServedTable], types: Mapping[str, str]
 ) -> pa.Schema | None:
-    """The Arrow types of the rows, if all is loaded and values come back as they went in."""
+    """Return the Arrow types of the rows, if all is loaded and Python keeps the values."""
     if not unit.is_warm or not all(one.shown.is_loaded for one in tables):
         return None
-    schema = tables[-1].shown.schema  # Of a view that is the batch layer.
+    schema = tables[-1].shown.schema  # The batch layer of a view.
     fields = [schema.field(column) for column in types]
     return None if any(pa.types.is_nested(one.type) for one in fields) else pa.schema(fields)

@@ -1,8 +1,8 @@
-"""Brings what is shown up to the lake's newest versions.
+"""Refresh the visible tables to the lake's newest versions.
 
-A unit nobody has asked for is only listed. The first question warms it: its tables are loaded, or
-shown by their files where they are too large for that. From then on it is refreshed: rows that
-were only appended are added to the loaded table; anything else is loaded anew beside it.
+An unused unit is only listed. Its first query loads its tables, or scans their files if they are
+too large. From then on the unit is refreshed: appended rows are added to the loaded table; after
+any other change the table is loaded again next to the old one.
 """
 
 import logging
@@ -17,27 +17,26 @@ import pyarrow as pa
 
 from headrace.errors import HeadraceError
 from headrace.lake.catalog import Catalog, Lake
-from headrace.serving.catalogue import UnitPlan, planned_units, spellings, zone_of
+from headrace.serving.catalogue import UnitPlan, planned_units, spellings, zone_of, zones_of
 from headrace.serving.database import Change, Database, Publication
-from headrace.serving.errors import TableUnavailable
+from headrace.serving.errors import TableNotFound, TableUnavailable
 from headrace.serving.metrics import ServingMetrics
 from headrace.serving.settings import ServingSettings
 from headrace.serving.unit_refresh import UnitRefresh
-from headrace.serving.units import Unit, opened, was_made_again
-from headrace.serving.zones import zones_of
+from headrace.serving.units import Unit, opened, was_recreated
 
 _log = logging.getLogger(__name__)
 
 _FAILURES = (HeadraceError, OSError, duckdb.Error, pa.ArrowException, MemoryError)
-"""What tables, files and memory may do to us: it is told of the table, and the others go on."""
+"""Errors of one table that do not affect others."""
 _QUICK_BYTES = 64 << 20
-"""Files beyond that are scanned for the first questions, while they are loaded behind."""
+"""Larger tables are scanned for the first queries, while they are loaded in the background."""
 _REST_FACTOR = 4.0
-"""After loading a table whole, or failing to, we rest so many times as long before the next try."""
+"""The pause after loading a table, or failing to, as a multiple of the time it took."""
 
 
 class Refresher:
-    """All units; questions warm them from any thread, rounds refresh them in one."""
+    """All units; queries load them from any thread, rounds refresh them in one thread."""
 
     def __init__(
         self,
@@ -68,12 +67,12 @@ class Refresher:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Every way to write a name that is served, in lower case."""
+        """Served names by each of their spellings, in lower case."""
         return self._spellings
 
     @property
     def closed_zones(self) -> Collection[str]:
-        """Zones that a lake may have, or this one has, and that are not served."""
+        """Zones that exist but are not served."""
         return self._closed_zones
 
     @property
@@ -84,6 +83,25 @@ class Refresher:
         found = self._unit_of.get(name)
         return None if found is None else self._units.get(found)
 
+    def resolve(self, written: str) -> str:
+        """Return the name of a served table or view, in any spelling."""
+        name = self._spellings.get(written.lower())
+        if name is None:
+            raise TableNotFound(written, sorted(set(self._spellings.values())), self._closed_zones)
+        return name
+
+    def column_types(self, name: str) -> dict[str, str]:
+        """Return the columns of a table or view with their types, without reading rows."""
+        unit = self.unit(name)
+        assert unit is not None
+        for one in unit.tables:
+            if one.name == name:
+                return self._database.types_of(one.shown.schema)
+        assert unit.view is not None
+        batch = next(one for one in unit.tables if one.name == unit.view.batch)
+        types = self._database.types_of(batch.shown.schema)
+        return {column: types[column] for column in (*unit.view.keys, *unit.view.merge)}
+
     def units(self) -> list[Unit]:
         return list(self._units.values())
 
@@ -91,12 +109,12 @@ class Refresher:
         return [one.shown for unit in self.units() for one in unit.tables]
 
     def sync(self) -> None:
-        """Take over what the lake's catalog says now."""
+        """Adopt the present catalog of the lake."""
         with self._syncing:
             catalog = self._lake.catalog()
             plans = planned_units(catalog, self._settings.zones)
-            made_again = self._made_again()
-            if plans == self._plans and catalog == self._catalog and not made_again:
+            recreated = self._recreated()
+            if plans == self._plans and catalog == self._catalog and not recreated:
                 return
             for name in self._plans.keys() - plans.keys():
                 self._forget(name)
@@ -107,16 +125,16 @@ class Refresher:
                     [
                         plan
                         for plan in plans.values()
-                        if self._plans.get(plan.name) != plan or plan.name in made_again
+                        if self._plans.get(plan.name) != plan or plan.name in recreated
                     ]
                 )
-            finally:  # A generation that cannot be read leaves the old one, and hides no table.
+            finally:  # An unreadable generation keeps the old one visible.
                 self._index_names()
-            if gone := before - self._shown():  # The layers of what is a table now.
+            if gone := before - self._shown():  # The layers of a view that became a table.
                 self._database.publish(Change(forgotten=sorted(gone)))
 
     def warm(self, names: Iterable[str], seconds: float) -> None:
-        """Have these tables and views ready for a question, in so many seconds."""
+        """Load these tables and views for a query, within a time."""
         ends_at = self._clock() + seconds
         for name in {self._unit_of[name] for name in names if name in self._unit_of}:
             unit = self._units.get(name)
@@ -127,17 +145,17 @@ class Refresher:
                 self._wait_for(unit, max(ends_at - self._clock(), 0.0))
 
     def touch(self, unit: Unit) -> None:
-        """Remember that it was used now: what was not used for longest is given up first."""
+        """Record the use of a unit: the least recently used is evicted first."""
         unit.used_at = self._clock()
 
     def note_lookup(self, name: str, column: str) -> None:
-        """Remember what rows are looked up by; what is asked for often gets an index."""
+        """Count the columns of lookups; frequent ones get an index."""
         for one in unit.tables if (unit := self.unit(name)) else ():
             if one.name == name:
                 one.count_lookup(column)
 
     def round(self) -> None:
-        """Look once at the catalog and at every unit that is in use."""
+        """Check the catalog and every unit in use once."""
         if self._clock() >= self._sync_due_at:
             self._sync_in_round()
         for unit in self.units():
@@ -148,7 +166,7 @@ class Refresher:
         self._warmer.shutdown(wait=True, cancel_futures=True)
 
     def _wait_for(self, unit: Unit, seconds: float) -> None:
-        """Warm a unit once, for everyone who waits for it."""
+        """Load a unit once for all queries that wait for it."""
         with self._submitting:
             future = self._warming.get(unit.name)
             if future is None or future.done():
@@ -158,7 +176,7 @@ class Refresher:
             future.result(seconds)
         except TimeoutError as error:
             raise TableUnavailable(
-                f"{unit.name} is not loaded yet; ask again soon", retry_after_s=2
+                f"{unit.name} is not loaded yet; retry soon", retry_after_s=2
             ) from error
 
     def _warm_now(self, unit: Unit) -> None:
@@ -173,7 +191,7 @@ class Refresher:
             raise TableUnavailable(f"{unit.name} cannot be read: {unit.failure}") from error
 
     def _sync_in_round(self) -> None:
-        """What cannot be taken over leaves all as it is, and is said once."""
+        """Adopt the catalog; log an error once and keep the present state."""
         began = self._clock()
         reason = ""
         try:
@@ -183,7 +201,7 @@ class Refresher:
             self._sync_due_at = self._rested(began)
             reason = _reason(error)
             if reason != self._sync_failure:
-                _log.warning("what has changed in the lake cannot be shown: %s", reason)
+                _log.warning("catalog not refreshed, keeping the old one", extra={"error": reason})
         self._sync_failure = reason
 
     def _refresh_in_round(self, unit: Unit) -> None:
@@ -201,27 +219,28 @@ class Refresher:
             unit.due_at = self._rested(began)
 
     def _rested(self, began: float) -> float:
-        """When what began then may be tried again."""
+        """Return the time for the next attempt."""
         return self._clock() + _REST_FACTOR * (self._clock() - began)
 
     def _is_current(self, unit: Unit) -> bool:
-        """Whether no other generation has taken its place while we waited for its lock."""
+        """Return whether the unit was not replaced while its lock was awaited."""
         return self._units.get(unit.name) is unit
 
     def _note_failure(self, unit: Unit, error: Exception) -> None:
-        """Say it once; what was shown before is shown on."""
+        """Log an error once; the visible version stays."""
         self._metrics.load_failures += 1
         reason = _reason(error)
         if reason != unit.failure:
-            _log.warning("%s cannot be refreshed: %s", unit.name, reason)
+            fields = {"table": unit.name, "error": reason}
+            _log.warning("table not refreshed, keeping the old version", extra=fields)
         unit.failure = reason
 
-    def _made_again(self) -> set[str]:
-        """Units whose tables were removed and made again in the same place."""
-        return {unit.name for unit in self.units() if any(map(was_made_again, unit.tables))}
+    def _recreated(self) -> set[str]:
+        """Return units whose tables were removed and created again in the same place."""
+        return {unit.name for unit in self.units() if any(map(was_recreated, unit.tables))}
 
     def _take_over(self, plans: Sequence[UnitPlan]) -> None:
-        """Show new units, and new generations of those in use, these at the same moment."""
+        """Publish new units, and all new generations of units in use at the same moment."""
         units = [(plan, unit) for plan in plans if (unit := self._opened(plan)) is not None]
         old = {unit.name: self._units.get(unit.name) for _, unit in units}
         in_use = {name for name, unit in old.items() if unit is not None and unit.is_warm}
@@ -245,7 +264,7 @@ class Refresher:
                 self._drop_stored(before)
 
     def _install(self, plan: UnitPlan, unit: Unit) -> None:
-        """From now on this is the unit of its name."""
+        """Replace the unit of this name."""
         before = self._units.get(unit.name)
         if before is not None:
             unit.is_warm, unit.used_at = before.is_warm, before.used_at
@@ -262,7 +281,8 @@ class Refresher:
             self._refresh.check(unit)
         except (HeadraceError, OSError) as error:
             if self._unreadable.get(plan.name) != str(error):
-                _log.warning("%s cannot be served: %s", plan.name, error)
+                fields = {"table": plan.name, "error": str(error)}
+                _log.warning("table not served", extra=fields)
             self._unreadable[plan.name] = str(error)
             return None
         self._unreadable.pop(plan.name, None)
@@ -271,7 +291,7 @@ class Refresher:
         return unit
 
     def _forget(self, name: str) -> None:
-        """A unit that is gone from the catalog."""
+        """Remove a unit that is gone from the catalog."""
         unit = self._units.pop(name)
         with unit.lock:
             unit.is_warm = False
@@ -294,6 +314,6 @@ class Refresher:
 
 
 def _reason(error: Exception) -> str:
-    """An error in a line; DuckDB puts the traceback of a reader that fails behind it."""
+    """Return an error as one line, without the traceback that DuckDB appends for readers."""
     first = str(error).partition("\n")[0].partition(" Detail: Python exception")[0]
     return first or type(error).__name__

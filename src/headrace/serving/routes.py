@@ -1,55 +1,50 @@
-"""The HTTP face: paths, parameters, and which lane answers what."""
+"""The HTTP interface: paths, parameters, and the worker pool of each operation."""
 
-from collections.abc import Callable
-from importlib.metadata import version
-from time import perf_counter_ns
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import duckdb
 import msgspec
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.http.access import BearerAccess, TokenFile
+from headrace.http.access import OPEN, Authentication
 from headrace.http.bodies import decode_json, decode_text, media_type, read_body, until_gone
-from headrace.http.cors import OwnPages
-from headrace.http.errors import (
-    JSON,
-    BadRequest,
-    HttpError,
-    Unavailable,
-    UnsupportedMediaType,
-    error_handlers,
-)
-from headrace.http.operations import Operation, Parameter, openapi, routes
-from headrace.runtime.exposition import CONTENT_TYPE, render
+from headrace.http.errors import JSON, BadRequest, HttpError, Unavailable, UnsupportedMediaType
+from headrace.http.operations import Parameter, operation, operations_of
+from headrace.http.product import Product
 from headrace.serving.answers import FORMATS, Answer, QueryAnswer, chosen_format
 from headrace.serving.descriptions import TableDescription, TableList, description, table_list
 from headrace.serving.errors import out_of_memory
-from headrace.serving.lanes import Lane, Running
-from headrace.serving.lookups import RESERVED
+from headrace.serving.lookups import RESERVED, Lookup
+from headrace.serving.memory_limit import extend_limit_to_stop, limit_memory
 from headrace.serving.metrics import families
-from headrace.serving.questions import KeyedQuestion, Question
+from headrace.serving.queries import Query
 from headrace.serving.service import Service
+from headrace.serving.workers import Running, WorkerPool
 
 T = TypeVar("T")
 
-OPEN_PATHS = ("/health", "/ready")
 _TEXT_TYPES = ("", "text/plain", "application/sql", "application/x-www-form-urlencoded")
-"""What `curl --data` sends counts as text: SQL looks like no form."""
+"""`curl --data` sends text as a form; no SQL statement looks like one."""
 
-_LIMIT = Parameter("limit", "How many rows at most.", type="integer")
-_FORMAT = Parameter("format", "json, arrow or csv; else the Accept header decides.")
+_LIMIT = Parameter("limit", "The maximum number of rows.", type="integer")
+_FORMAT = Parameter("format", "json, arrow or csv; by default the Accept header decides.")
 _NAME = Parameter("name", "The table, as refined.orders.", "path")
-_ANSWER_TYPES = tuple(one.media_type for one in FORMATS)
+_SQL = Parameter("sql", "One SELECT, WITH, VALUES, DESCRIBE, SHOW or SUMMARIZE.")
 _QUERY_ERRORS = {
-    400: "The query is wrong; the message is DuckDB's, with line and column where it has them.",
+    400: "Invalid query; the message is DuckDB's, with line and column if known.",
     403: "The statement does more than read served tables.",
     404: "There is no such table.",
     408: "The query took too long.",
     413: "The body, or the memory that the query needs, is too large.",
-    503: "Too many questions at once, or a table that is not loaded yet; see Retry-After.",
+    503: "Too many requests at once, or a table that is not loaded yet; see Retry-After.",
+}
+_ROWS: Mapping[str, Any] = {
+    "answer": QueryAnswer,
+    "answer_types": tuple(one.media_type for one in FORMATS),
+    "errors": _QUERY_ERRORS,
 }
 
 
@@ -61,82 +56,73 @@ class QueryBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: int | None = None
 
 
-class Status(msgspec.Struct, frozen=True):
-    status: str
+def application(service: Service, authentication: Authentication = OPEN) -> Product:
+    """Assemble the operations of the server."""
+
+    async def check_health() -> None:
+        if service.is_broken:
+            raise Unavailable("the database is broken; restart the server", retry_after_s=30)
+
+    async def check_ready() -> None:
+        if not service.is_ready:
+            raise Unavailable("the tables are not listed yet")
+
+    return Product(
+        title="Headrace serving",
+        operations=operations_of(Routes(service)),
+        families=lambda: families(
+            service.metrics,
+            service.refresher.publications(),
+            (service.query_pool, service.lookup_pool),
+        ),
+        metrics=service.metrics.http,
+        check_health=check_health,
+        check_ready=check_ready,
+        authentication=authentication,
+        label=lambda operation: operation.label or "",
+    )
 
 
-def application(service: Service, tokens: TokenFile | None) -> Starlette:
-    """The ASGI application of one service."""
-    operations = Routes(service, has_tokens=tokens is not None).operations()
-    app = Starlette(routes=routes(operations), exception_handlers=dict(error_handlers()))
-    if tokens is not None:
-        app.add_middleware(BearerAccess, tokens=tokens, open_paths=OPEN_PATHS)
-    app.add_middleware(OwnPages)
-    return app
+@asynccontextmanager
+async def running(service: Service, authentication: Authentication) -> AsyncIterator[Product]:
+    """Refresh the tables, and limit the memory of this process, until the block ends."""
+    async with service.running():
+        limit_memory(service.settings.memory_bytes)
+        try:
+            yield application(service, authentication)
+        finally:
+            extend_limit_to_stop()
 
 
 class Routes:
-    """The endpoints; each turns a request into a question and its answer into bytes."""
+    """The endpoints of tables and queries."""
 
-    def __init__(self, service: Service, *, has_tokens: bool = False) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._has_tokens = has_tokens
 
-    def operations(self) -> list[Operation]:
-        options = (_LIMIT, _FORMAT)
-        sql = Parameter("sql", "One SELECT, WITH, VALUES, DESCRIBE, SHOW or SUMMARIZE.")
-        return [  # Paths are tried in this order, and lookups are what must be quick.
-            Operation(
-                "GET",
-                "/tables/{name}/rows",
-                self.rows,
-                "Rows by values of columns, each given as COLUMN=VALUE.",
-                parameters=(_NAME, *options),
-                answer=QueryAnswer,
-                answer_types=_ANSWER_TYPES,
-                errors={status: _QUERY_ERRORS[status] for status in (400, 404, 408, 503)},
-            ),
-            Operation(
-                "POST",
-                "/query",
-                self.query,
-                "Answer a query.",
-                parameters=options,
-                body=QueryBody,
-                body_types=(JSON, "text/plain"),
-                answer=QueryAnswer,
-                answer_types=_ANSWER_TYPES,
-                errors=_QUERY_ERRORS,
-            ),
-            Operation(
-                "GET",
-                "/query",
-                self.query_by_address,
-                "Answer a query.",
-                parameters=(sql, *options),
-                answer=QueryAnswer,
-                answer_types=_ANSWER_TYPES,
-                errors=_QUERY_ERRORS,
-            ),
-            Operation("GET", "/tables", self.tables, "List what is served.", answer=TableList),
-            Operation(
-                "GET",
-                "/tables/{name}",
-                self.table,
-                "Columns, version and origin of a table.",
-                parameters=(_NAME,),
-                answer=TableDescription,
-                errors={404: _QUERY_ERRORS[404]},
-            ),
-            Operation("GET", "/health", self.health, "Whether it works.", answer=Status),
-            Operation("GET", "/ready", self.ready, "Whether tables are listed.", answer=Status),
-            Operation(
-                "GET", "/metrics", self.metrics, "For Prometheus.", answer_types=(CONTENT_TYPE,)
-            ),
-            Operation("GET", "/openapi.json", self.openapi, "This description."),
-        ]
+    @operation("GET /tables/{name}/rows", _NAME, _LIMIT, _FORMAT, label="lookup", **_ROWS)
+    async def rows(self, request: Request) -> Response:
+        """Look up rows by values of columns, each given as COLUMN=VALUE."""
+        parameters = request.query_params
+        conditions = {name: parameters.getlist(name) for name in parameters if name not in RESERVED}
+        limit = self._rows_max(_whole_number(parameters.get("limit")))
+        lookup = Lookup(request.path_params["name"], conditions, limit)
+        return await self._answer(
+            request,
+            self._service.lookup_pool,
+            lambda running: self._service.queries.look_up(lookup, running),
+        )
 
+    @operation(
+        "POST /query",
+        *(_LIMIT, _FORMAT),
+        body=QueryBody,
+        body_types=(JSON, "text/plain"),
+        label="query",
+        **_ROWS,
+    )
     async def query(self, request: Request) -> Response:
+        """Answer a query in the body."""
         body = await read_body(request, self._service.settings.request_bytes_max)
         kind = media_type(request)
         if kind == JSON:
@@ -147,72 +133,51 @@ class Routes:
             raise UnsupportedMediaType(f"send SQL as text/plain, or {JSON}, not {kind}")
         return await self._answer_query(request, given)
 
+    @operation("GET /query", _SQL, _LIMIT, _FORMAT, label="query", **_ROWS)
     async def query_by_address(self, request: Request) -> Response:
+        """Answer a query in the address."""
         sql = request.query_params.get("sql")
         if sql is None:
             raise BadRequest("give the query as ?sql=..., or send it as the body of a POST")
         return await self._answer_query(request, QueryBody(sql))
 
+    @operation("GET /tables", answer=TableList)
     async def tables(self, request: Request) -> Response:
+        """List the served tables and views."""
         return _json(table_list(self._service))
 
+    @operation(
+        "GET /tables/{name}",
+        _NAME,
+        answer=TableDescription,
+        errors={404: _QUERY_ERRORS[404]},
+        label="table",
+    )
     async def table(self, request: Request) -> Response:
-        name = self._service.queries.names.resolve(request.path_params["name"])
+        """Describe the columns, the version and the origin of a table."""
+        name = self._service.refresher.resolve(request.path_params["name"])
 
         def describe(_: Running) -> TableDescription:
             return description(self._service, name)
 
-        return _json(await self._in_lane(self._service.lookup_lane, describe, request, "table"))
-
-    async def rows(self, request: Request) -> Response:
-        parameters = request.query_params
-        conditions = {name: parameters.getlist(name) for name in parameters if name not in RESERVED}
-        limit = self._rows_max(_whole_number(parameters.get("limit")))
-        question = KeyedQuestion(request.path_params["name"], conditions, limit)
-        return await self._answer(
-            request,
-            self._service.lookup_lane,
-            lambda running: self._service.queries.look_up(question, running),
-        )
-
-    async def health(self, request: Request) -> Response:
-        if self._service.is_broken:
-            raise Unavailable("the database is broken; restart the server", retry_after_s=30)
-        return _json(Status("healthy"))
-
-    async def ready(self, request: Request) -> Response:
-        if not self._service.is_ready:
-            raise Unavailable("the tables are not listed yet")
-        return _json(Status("ready"))
-
-    async def metrics(self, request: Request) -> Response:
-        service = self._service
-        lanes = (service.query_lane, service.lookup_lane)
-        found = families(service.metrics, service.refresher.publications(), lanes)
-        return Response("".join(render(found)), media_type=CONTENT_TYPE)
-
-    async def openapi(self, request: Request) -> Response:
-        document = openapi(
-            "Headrace serving", version("headrace"), self.operations(), has_tokens=self._has_tokens
-        )
-        return _json(document)
+        return _json(await self._in_pool(self._service.lookup_pool, describe, request))
 
     async def _answer_query(self, request: Request, given: QueryBody) -> Response:
         if not given.sql.strip():
             raise BadRequest("the query is empty")
         asked = _whole_number(request.query_params.get("limit"))
         limit = self._rows_max(given.limit if asked is None else asked)
-        question = Question(given.sql, given.parameters, limit)
+        query = Query(given.sql, given.parameters, limit)
         return await self._answer(
             request,
-            self._service.query_lane,
-            lambda running: self._service.queries.answer(question, running),
+            self._service.query_pool,
+            lambda running: self._service.queries.answer(query, running),
         )
 
     async def _answer(
-        self, request: Request, lane: Lane, ask: Callable[[Running], Answer]
+        self, request: Request, pool: WorkerPool, ask: Callable[[Running], Answer]
     ) -> Response:
-        """Ask and write in a thread of the lane: large answers take long to write, too."""
+        """Query and write in a thread: writing a large answer takes long, too."""
         form = chosen_format(request.query_params.get("format"), request.headers.get("accept", ""))
 
         def work(running: Running) -> tuple[bytes, Answer]:
@@ -222,28 +187,20 @@ class Routes:
             except MemoryError as error:
                 raise out_of_memory("the answer cannot be written") from error
 
-        body, answer = await self._in_lane(lane, work, request, lane.name)
+        body, answer = await self._in_pool(pool, work, request)
         if answer.cut is not None:
             self._service.metrics.cut_answers += 1
         return Response(body, headers=answer.headers, media_type=form.media_type)
 
-    async def _in_lane(
-        self, lane: Lane, work: Callable[[Running], T], request: Request, kind: str
-    ) -> T:
-        """Count the question and how long it took; stop it if its asker goes away."""
-        began = perf_counter_ns()
-        status = 500
+    async def _in_pool(self, pool: WorkerPool, work: Callable[[Running], T], request: Request) -> T:
+        """Run work in a thread of a pool; stop it if the client disconnects."""
         try:
             seconds = self._service.settings.query_seconds_max
-            result = await lane.run(work, seconds, lambda: until_gone(request.receive))
-            status = 200
-            return result
+            return await pool.run(work, seconds, lambda: until_gone(request.receive))
         except HttpError as error:
-            status = error.status
-            self._service.is_broken |= _breaks_the_database(error)
+            # After a fatal error DuckDB answers nothing any more.
+            self._service.is_broken |= isinstance(error.__cause__, duckdb.FatalException)
             raise
-        finally:
-            self._service.metrics.answered(kind, status, perf_counter_ns() - began)
 
     def _rows_max(self, asked: int | None) -> int:
         settings = self._service.settings
@@ -252,11 +209,6 @@ class Routes:
         if not 0 <= asked <= settings.rows_max:
             raise BadRequest(f"limit must be from 0 to {settings.rows_max:,}, not {asked}")
         return asked
-
-
-def _breaks_the_database(error: HttpError) -> bool:
-    """DuckDB answers nothing any more after a fatal error; only a restart helps."""
-    return isinstance(error.__cause__, duckdb.FatalException)
 
 
 def _whole_number(text: str | None) -> int | None:

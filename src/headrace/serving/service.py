@@ -1,4 +1,4 @@
-"""The parts of the server, wired: database, refresher, lanes, and the rounds that keep it fresh."""
+"""The parts of the server: database, refresher, worker pools, and the periodic refresh."""
 
 import asyncio
 import contextlib
@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 
 from headrace.runtime.tasks import Tasks
 from headrace.serving.database import Database
-from headrace.serving.lanes import Lane
 from headrace.serving.metrics import ServingMetrics
 from headrace.serving.queries import Queries
 from headrace.serving.refreshing import Refresher
 from headrace.serving.settings import ServingSettings
+from headrace.serving.workers import WorkerPool
 
 
 class Service:
-    """All that the routes need, for as long as the server runs."""
+    """Shared by all routes; its tasks run within `running`."""
 
     def __init__(self, settings: ServingSettings) -> None:
         self.settings = settings
@@ -23,15 +23,15 @@ class Service:
         self.refresher = Refresher(settings, self.database, self.metrics)
         self.queries = Queries(self.database, self.refresher, settings)
         waiting = settings.waiting_max
-        self.query_lane = Lane("query", settings.queries_at_once_max, waiting)
-        self.lookup_lane = Lane("lookup", settings.lookups_at_once_max, waiting)
+        self.query_pool = WorkerPool("query", settings.queries_at_once_max, waiting)
+        self.lookup_pool = WorkerPool("lookup", settings.lookups_at_once_max, waiting)
         self.is_ready = False
         self.is_broken = False
         self.is_stopped = False
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """List the tables, then look for new versions again and again."""
+        """List the tables, then look for new versions periodically."""
         tasks = Tasks(asyncio.get_running_loop(), threads_max=1)
         try:
             await tasks.in_thread(self.refresher.sync)
@@ -49,8 +49,8 @@ class Service:
             self.close()
 
     def close(self) -> None:
-        """Stop what runs. A query that cannot be interrupted keeps its database."""
-        self.is_stopped = all([self.query_lane.close(), self.lookup_lane.close()])
+        """Stop all queries; one that cannot be interrupted keeps the database open."""
+        self.is_stopped = all([self.query_pool.close(), self.lookup_pool.close()])
         self.refresher.close()
         if self.is_stopped:
             self.database.close()

@@ -1,4 +1,4 @@
-"""What bounds a server of tables: rows, time, memory, and how many may ask at once."""
+"""The settings of a server of tables: limits of rows, time, memory and concurrency."""
 
 import os
 from pathlib import Path
@@ -13,9 +13,9 @@ class ServingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     lake: Path
     zones: tuple[str, ...] = ("refined",)
-    """The zones whose tables may be read; tables of the first go by their bare name as well."""
+    """The served zones; tables of the first one are also found by their bare name."""
     memory_bytes: int = 2048 * MEBIBYTE
-    """What DuckDB may use: half of it for loaded tables, the rest for queries under way."""
+    """DuckDB's memory limit: half for loaded tables, the rest for queries."""
     rows_default: int = 10_000
     rows_max: int = 1_000_000
     answer_bytes_max: int = 64 * MEBIBYTE

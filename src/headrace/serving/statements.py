@@ -1,9 +1,11 @@
-"""Which SQL may run: one statement that only reads, and only tables that are served.
+"""The check of SQL: one statement that only reads, and only served tables.
 
-DuckDB itself says what kind a statement is, and its own parse tree says what it refers to. Three
-walls stand behind each other: only SELECT (which WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE are
-kinds of); only tables and table functions of the lists here, since some functions of DuckDB take
-memory addresses as arguments; and a database without access to files or its own configuration.
+DuckDB itself determines the kind of a statement, and its parse tree the references. There are three
+lines of defence:
+
+- only SELECT, which includes WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE;
+- only served tables and listed table functions: some of DuckDB's take memory addresses;
+- a database without access to files or to its own configuration.
 """
 
 from collections import Counter
@@ -36,23 +38,23 @@ _ADVICE = "only SELECT, WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE are answered"
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What a parse tree refers to."""
+    """The references of a parse tree."""
 
     tables: frozenset[tuple[str, ...]]
-    """Paths of one to three names, as they were written, without those that WITH gives."""
+    """Paths of one to three names as written, without the names of WITH."""
     functions: frozenset[str]
-    """Functions in the place of tables."""
+    """Table functions."""
 
 
 class StatementChecker:
-    """Checks statements before they run; what was found right is remembered for a while."""
+    """Checks statements before they run, and caches the accepted ones."""
 
     def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection]) -> None:
         self._cursor = cursor
         self.references = lru_cache(_CHECKED_MAX)(self._references)
 
     def _references(self, sql: str) -> References:
-        """What a statement refers to, or an error if it is not one that may run."""
+        """Return the references of a statement; raise an error if it must not run."""
         with self._cursor() as cursor:
             try:
                 _check_kind(cursor.extract_statements(sql))
@@ -69,7 +71,7 @@ class StatementChecker:
 
 
 def _decoded(text: str) -> Any:
-    """A parse tree; DuckDB bounds how deep expressions are, and not how deep queries are."""
+    """Decode a parse tree; DuckDB limits the depth of expressions, but not of queries."""
     try:
         return msgspec.json.decode(text)
     except RecursionError as error:
@@ -77,10 +79,10 @@ def _decoded(text: str) -> Any:
 
 
 def references(tree: Any) -> References:
-    """Walk a serialised parse tree; it may be deeper than Python likes to recurse.
+    """Walk a serialized parse tree without recursion, since it may be deep.
 
-    A name that WITH gives hides a table only where DuckDB itself sees it. Elsewhere the same name
-    is a table, and may be one of DuckDB's own.
+    A name of WITH hides a table only within its scope. Elsewhere the same name is a table, possibly
+    one of DuckDB's own.
     """
     tables: set[tuple[str, ...]] = set()
     functions: set[str] = set()
@@ -111,7 +113,7 @@ def check_functions(found: References) -> None:
     refused = sorted(found.functions - TABLE_FUNCTIONS)
     if refused:
         raise NotReadOnly(
-            f"the table function {refused[0]} is not available here; those that are:"
+            f"the table function {refused[0]} is not available here; available are"
             f" {', '.join(sorted(TABLE_FUNCTIONS))}"
         )
 
@@ -119,9 +121,9 @@ def check_functions(found: References) -> None:
 def served_names(
     found: References, known: Mapping[str, str], closed_zones: Collection[str] = ()
 ) -> frozenset[str]:
-    """The tables of the lake that must be there for the statement to run.
+    """Return the tables of the lake that a statement reads.
 
-    `known` gives for each way of writing a name, in lower case, the table's own name.
+    `known` has the table's own name for each spelling in lower case.
     """
     names: set[str] = set()
     for path in found.tables:
@@ -136,27 +138,27 @@ def served_names(
 
 def _check_kind(statements: Sequence[duckdb.Statement]) -> None:
     if len(statements) != 1:
-        raise NotReadOnly(f"send one statement; these are {len(statements)}")
+        raise NotReadOnly(f"send one statement, not {len(statements)}")
     kind = statements[0].type
     if kind == duckdb.StatementType.MULTI:
-        raise NotReadOnly("this stands for several statements; PIVOT needs IN with the values")
+        raise NotReadOnly("this expands to several statements; PIVOT needs IN with the values")
     if kind != duckdb.StatementType.SELECT:
         raise NotReadOnly(f"{kind.name} statements are refused: {_ADVICE}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """From here on a name that WITH gives is seen (1), or is not any more (-1)."""
+    """The begin (1) or the end (-1) of the scope of a name of WITH."""
 
     name: str
     change: int
 
 
 def _parts(node: Mapping[str, Any]) -> Iterator[Any]:
-    """What is below a node, in the order in which names become visible.
+    """Yield the parts of a node in the order in which names become visible.
 
-    Each query of WITH sees the names before its own. A recursive one sees its own in the part that
-    is repeated, not in the part that it starts with.
+    Each query of WITH may use the names before its own. A recursive query may use its own name in
+    the repeated part, not in the initial part.
     """
     given = [(str(entry["key"]).lower(), entry["value"]) for entry in _common_tables(node)]
     for name, query in given:

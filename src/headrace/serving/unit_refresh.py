@@ -1,7 +1,7 @@
-"""One step of units to the newest versions of their tables: prepared beside, shown at one moment.
+"""Refresh units to the newest versions of their tables, visible at the same moment.
 
-Whole tables are loaded before anything is shown; appended rows go in with the publication itself,
-since they go into the table that is shown. What turns out not to fit is shown by its files.
+Whole tables are loaded before the publication. Appended rows are inserted within the publication,
+because they go into the visible table. Files of tables that do not fit into memory are scanned.
 """
 
 import logging
@@ -12,26 +12,25 @@ from dataclasses import dataclass, replace
 import duckdb
 import pyarrow as pa
 
-from headrace.lake.commits import AddedFile
-from headrace.lake.merging import check_columns, covered_version, merged_select
+from headrace.lake.commit_log import AddedFile
+from headrace.lake.merged_views import check_columns, covered_version, merged_select
 from headrace.lake.reading import table_path
 from headrace.serving import loading
 from headrace.serving.database import Change, Database, Publication
 from headrace.serving.loading import Rows
 from headrace.serving.metrics import ServingMetrics
-from headrace.serving.residency import Resident, room_for
 from headrace.serving.units import ServedTable, Unit, commit_identity
 
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _RETRY_BELOW = 0.8
-"""A table that did not fit is tried again when its files have shrunk to this part."""
+"""A table that did not fit is loaded again once its files have shrunk to this fraction."""
 
 
 @dataclass(slots=True)
 class Step:
-    """What becomes of one table: the new publication, and how it comes about."""
+    """The refresh of one table: its new publication, and the rows to append."""
 
     served: ServedTable
     shown: Publication
@@ -39,7 +38,7 @@ class Step:
     file_bytes: int = 0
 
     def published(self) -> Publication:
-        """As it is once the rows are in."""
+        """Return the publication after the rows are inserted."""
         if self.appended is None:
             return self.shown
         rows = self.served.shown.rows + self.appended.rows
@@ -48,7 +47,7 @@ class Step:
 
 
 class UnitRefresh:
-    """Carries units over to new versions; callers hold their locks."""
+    """Refreshes units whose locks the caller holds."""
 
     def __init__(self, database: Database, metrics: ServingMetrics, bytes_max: int) -> None:
         self._database = database
@@ -60,7 +59,7 @@ class UnitRefresh:
         self._view(unit, [one.shown for one in unit.tables])
 
     def list(self, units: Iterable[Unit]) -> None:
-        """Show the columns of units that nobody has asked for."""
+        """Publish the columns of unused units."""
         publications: list[Publication] = []
         views: dict[str, str] = {}
         for unit in units:
@@ -76,7 +75,7 @@ class UnitRefresh:
         quick_bytes_max: int | None = None,
         on_published: Callable[[], None] = lambda: None,
     ) -> None:
-        """Show the newest versions of these units' tables, all at the same moment."""
+        """Publish the newest versions of these units' tables, all at the same moment."""
         others = [unit for unit in all_units if unit not in units]
         for attempt in range(1, _ATTEMPTS + 1):
             with _unpublished_dropped(self._database) as steps:
@@ -93,9 +92,9 @@ class UnitRefresh:
                         raise
 
     def index(self, unit: Unit, all_units: Iterable[Unit]) -> None:
-        """Index loaded tables by the columns that they have proved to be looked up by.
+        """Index loaded tables by the columns of frequent lookups.
 
-        One more in each round, and only where loaded tables leave room for it.
+        One more index per table and round, and only if memory is left.
         """
         room = self._bytes_max - sum(one.size_bytes for one in all_units)
         for one in unit.tables:
@@ -109,7 +108,7 @@ class UnitRefresh:
             room -= more
 
     def evict(self, unit: Unit) -> None:
-        """Give up what is loaded of a unit; only its columns are shown from now on."""
+        """Evict the loaded tables of a unit; only its columns stay visible."""
         stored = [one.shown.stored_as for one in unit.tables]
         bare = [Publication(one.name, -1, one.shown.schema) for one in unit.tables]
 
@@ -130,9 +129,9 @@ class UnitRefresh:
         quick_bytes_max: int | None,
         steps: MutableSequence[Step],
     ) -> dict[str, str]:
-        """Add a unit's steps, each once it is made, and return the views over its tables.
+        """Append the steps of a unit, each when it is ready, and return the unit's views.
 
-        The order of the versions' look-up is the seam's: see `merging`.
+        `lake.merged_views` requires the versions to be read in the order of the tables.
         """
         versions = [one.table.version for one in unit.tables]
         changed: dict[str, Publication] = {}
@@ -193,7 +192,7 @@ class UnitRefresh:
         rows_expected: int,
         others: Sequence[Unit],
     ) -> Step | None:
-        """Load a version whole into a table of its own, if there is room for it."""
+        """Load a version into a new table if it fits into memory."""
         dataset = served.table.dataset(version)
         indexes = len(served.indexes)
         needed = loading.estimated_bytes(dataset, rows_expected, indexes=indexes)
@@ -204,7 +203,7 @@ class UnitRefresh:
         except (duckdb.Error, pa.ArrowException) as error:
             if not (rows.is_too_large or isinstance(error, duckdb.OutOfMemoryException)):
                 raise
-            _log.info("%s is too large to load; its files are scanned instead", served.name)
+            _log.info("table too large to load, scanning its files", extra={"table": served.name})
             served.refused_bytes = max(file_bytes, 1)
             return self._scan(served, version, file_bytes)
         self._metrics.loads += 1
@@ -215,14 +214,13 @@ class UnitRefresh:
         return Step(served, shown, file_bytes=file_bytes)
 
     def _make_room(self, needed_bytes: int, others: Sequence[Unit]) -> int:
-        """Give up tables that were not used for longest; how much one may then have.
+        """Evict the least recently used tables; return the free memory.
 
-        For a table that would not fit into all of it nothing is given up.
+        Nothing is evicted for a table that would never fit.
         """
         loaded = {one.name: one for one in others if one.size_bytes}
-        residents = [Resident(one.name, one.size_bytes, one.used_at) for one in loaded.values()]
-        for name in room_for(needed_bytes, residents, self._bytes_max) or ():
-            # A unit that is being refreshed at this moment is in use: it stays.
+        for name in to_evict(needed_bytes, loaded.values(), self._bytes_max):
+            # A unit that is being refreshed is in use and stays.
             if loaded[name].lock.acquire(blocking=False):
                 try:
                     self.evict(loaded[name])
@@ -251,7 +249,7 @@ class UnitRefresh:
 
         self._database.publish(change, take_over)
         self._metrics.appends += len(appended)
-        # Before the commits' files are looked at: one of them may be gone by now.
+        # Before reading the commits' files, which may be gone by now.
         for before, step in zip(old, steps, strict=True):
             if before.stored_as is not None and before.stored_as != step.shown.stored_as:
                 self._database.drop(before.stored_as)
@@ -259,10 +257,10 @@ class UnitRefresh:
             step.served.identity = commit_identity(step.served.table, step.shown.version)
 
     def _view(self, unit: Unit, shown: Sequence[Publication]) -> dict[str, str]:
-        """The unit's merged view over these publications, if it has one.
+        """Return the unit's merged view over these publications, if it has one.
 
-        What the batch layer covers stands in the view, which is replaced in the transaction that
-        shows the batch table: so any answer is the truth of some moment.
+        The view contains the version that the batch layer covers. It is replaced in the transaction
+        that publishes the batch table, so that every answer is consistent.
         """
         if unit.view is None:
             return {}
@@ -279,7 +277,7 @@ class UnitRefresh:
 
 @contextmanager
 def _unpublished_dropped(database: Database) -> Iterator[list[Step]]:
-    """Steps as they are made; however that ends, what was loaded and is not shown is dropped."""
+    """Collect steps; at the end drop tables that were loaded but not published."""
     steps: list[Step] = []
     try:
         yield steps
@@ -291,11 +289,26 @@ def _unpublished_dropped(database: Database) -> Iterator[list[Step]]:
 
 
 def _note_too_large(steps: Iterable[Step], error: duckdb.Error) -> bool:
-    """Whether appended rows did not fit; their tables are then shown by their files."""
+    """Return whether appended rows did not fit; scan their tables' files from now on."""
     culprits = [step for step in steps if step.appended is not None]
     if not isinstance(error, duckdb.OutOfMemoryException):
         culprits = [step for step in culprits if step.appended and step.appended.is_too_large]
     for step in culprits:
-        _log.info("%s has become too large; its files are scanned from now on", step.served.name)
+        _log.info("table grew too large, scanning its files", extra={"table": step.served.name})
         step.served.refused_bytes = max(step.file_bytes, 1)
     return bool(culprits)
+
+
+def to_evict(needed_bytes: int, loaded: Iterable[Unit], bytes_max: int) -> list[str]:
+    """Return the units to evict, least recently used first; none if the need exceeds all memory."""
+    if needed_bytes > bytes_max:
+        return []
+    by_age = sorted(loaded, key=lambda one: one.used_at)
+    free = bytes_max - sum(one.size_bytes for one in by_age)
+    leaving: list[str] = []
+    for one in by_age:
+        if free >= needed_bytes:
+            break
+        leaving.append(one.name)
+        free += one.size_bytes
+    return leaving

@@ -1,4 +1,4 @@
-"""What is refreshed together: a table by itself, or both layers of a merged view."""
+"""Units of refresh: a table, or both layers of a merged view."""
 
 import os
 import threading
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from headrace.lake.catalog import MergedViewEntry
-from headrace.lake.commits import CommitLog
+from headrace.lake.commit_log import CommitLog
 from headrace.lake.tables import Table
 from headrace.serving.database import Publication
 
 _INDEX_ROWS_MIN = 100_000
-"""Smaller tables are searched as quickly without an index."""
+"""Smaller tables are searched as fast without an index."""
 _INDEX_LOOKUPS_MIN = 3
 _INDEXES_MAX = 3
-"""Each costs memory, and time when rows are added."""
+"""Each index costs memory, and time when rows are appended."""
 _COUNTED_COLUMNS_MAX = 64
 
 CommitIdentity = tuple[int, int, int]
@@ -23,17 +23,17 @@ CommitIdentity = tuple[int, int, int]
 
 @dataclass(slots=True, eq=False)
 class ServedTable:
-    """A table of the lake as it was opened, and what is shown of it."""
+    """An opened table of the lake, and its visible version."""
 
     table: Table
     identity: CommitIdentity
     shown: Publication
     indexes: tuple[str, ...] = ()
-    """The columns that rows are looked up by: the key of a merged view, or learned from use."""
+    """The indexed columns: the key of a merged view, or columns of frequent lookups."""
     refused_bytes: int = 0
-    """The size of its files when they were found too large to load; 0 if they never were."""
+    """The size of the files when they were too large to load; 0 if they never were."""
     lookups: dict[str, int] = field(default_factory=dict)
-    """How often rows were asked for by each column alone."""
+    """The number of lookups by each single column."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class ServedTable:
             self.lookups[column] = self.lookups.get(column, 0) + 1
 
     def column_to_index(self) -> str | None:
-        """The column that a further index is worth its memory for."""
+        """Return the column that deserves a further index."""
         if len(self.indexes) >= _INDEXES_MAX or self.shown.rows < _INDEX_ROWS_MIN:
             return None
         often = {
@@ -57,21 +57,21 @@ class ServedTable:
         return max(often, key=often.__getitem__, default=None)
 
     def _can_be_indexed(self, column: str) -> bool:
-        """DuckDB has no indexes of lists, structs and maps."""
+        """DuckDB cannot index lists, structs and maps."""
         schema = self.shown.schema
         return column in schema.names and not pa.types.is_nested(schema.field(column).type)
 
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """Tables whose versions belong together, in the order in which these are looked up."""
+    """Tables that are refreshed together, in the order in which their versions are read."""
 
     name: str
     tables: tuple[ServedTable, ...]
     view: MergedViewEntry | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_warm: bool = False
-    """Whether it was asked for and is kept up to date since."""
+    """True from the first query on; the unit is refreshed since."""
     used_at: float = 0.0
     due_at: float = 0.0
     failure: str = ""
@@ -82,9 +82,9 @@ class Unit:
 
 
 def opened(table: Table, keys: tuple[str, ...] = ()) -> ServedTable:
-    """A table that nothing is shown of yet but its columns.
+    """Open a table, of which only the columns are visible yet.
 
-    DuckDB's indexes of several columns do not help lookups, so only a single key gets one.
+    Indexes of several columns do not help DuckDB's lookups, so only a single key gets one.
     """
     shown = Publication(table.name, -1, table.schema)
     indexes = keys if len(keys) == 1 else ()
@@ -92,15 +92,15 @@ def opened(table: Table, keys: tuple[str, ...] = ()) -> ServedTable:
 
 
 def commit_identity(table: Table, version: int) -> CommitIdentity:
-    """What tells a commit from the one of the same number after a table was made anew."""
+    """Identify a commit, to detect a table that was removed and created again."""
     found = os.stat(table.place / "_delta_log" / f"{version:020}.json")
     return version, found.st_ino, found.st_mtime_ns
 
 
-def was_made_again(served: ServedTable) -> bool:
-    """Whether the table was removed and made in the same place since it was looked at.
+def was_recreated(served: ServedTable) -> bool:
+    """Return whether the table was removed and created again in the same place.
 
-    A commit that is missing may just have been cleaned up; then later ones are there.
+    A missing commit may just have been cleaned up; then later commits exist.
     """
     version = served.identity[0]
     try:

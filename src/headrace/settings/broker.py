@@ -1,226 +1,601 @@
 """The settings of a broker, under Kafka's own property names.
 
-`load` turns the text of `server.properties` into one frozen object. A name that Kafka does not know
-is an error with the nearest name, one that Kafka knows and Headrace does not is a warning, so a
-file written for Kafka works unchanged and a typo never goes unnoticed.
+Each field defines type, default, limits, meaning and update mode of its property. Names, types,
+limits and update modes are Kafka's. DescribeConfigs and `docs/reference/settings.md` show the
+meanings. `broker_loading.py` reads `server.properties` and applies dynamic configs.
 
 Precedence, highest first: a topic's own config, the dynamic config of this broker, the dynamic
-default of the cluster, the properties file, Kafka's default. `with_dynamic` lays the two
-dynamic layers over the static settings; `topic.effective` lays a topic's configs over those.
+default of the cluster, the properties file, Kafka's default.
 """
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
 
 import msgspec
 
-from headrace.errors import InvalidConfig
-from headrace.settings.broker_configs import definitions_of, field_name
-from headrace.settings.definitions import DOUBLE_MAX, INT_MAX, LONG_MAX, nearest
-from headrace.settings.listeners import (
-    Listener,
-    check_protocols,
-    parse_listeners,
-    parse_protocol_map,
+from headrace.settings.definitions import (
+    DOUBLE_MAX,
+    INT_MAX,
+    LONG_MAX,
+    ConfigDefinition,
+    ConfigType,
+    UpdateMode,
+    Validator,
+    Value,
+    at_least,
+    between,
+    each_of,
+    not_empty,
+    one_of,
 )
+from headrace.settings.listeners import PROTOCOLS, Listener, parse_listeners, parse_protocol_map
+from headrace.settings.quorum_addresses import (
+    ControllerAddress,
+    parse_bootstrap_servers,
+    parse_voters,
+)
+
+BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
+SHORT, LONG, DOUBLE, LIST = ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
-_CLEANER_BUFFER_MIN = 1 << 20
+_COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_POLICIES = ("disabled", "downgrade", "upgrade", "bidirectional")
+
+
+class Rules(NamedTuple):
+    """Limits of the values of a property, and the moments at which it may change."""
+
+    type: ConfigType
+    update_mode: UpdateMode
+    validator: Validator | None
+    is_internal: bool
+
+
+def fixed(
+    kind: ConfigType, validator: Validator | None = None, *, is_internal: bool = False
+) -> Rules:
+    """Rules of a property that changes only with a restart."""
+    return Rules(kind, UpdateMode.READ_ONLY, validator, is_internal)
+
+
+def live(kind: ConfigType, validator: Validator | None = None) -> Rules:
+    """Rules of a property that may change at run time, for one broker or for all."""
+    return Rules(kind, UpdateMode.CLUSTER_WIDE, validator, is_internal=False)
+
+
+def per_broker(kind: ConfigType, validator: Validator | None = None) -> Rules:
+    """Rules of a property that may change at run time, but differs from broker to broker."""
+    return Rules(kind, UpdateMode.PER_BROKER, validator, is_internal=False)
+
+
+def _log_levels(value: Value) -> str | None:
+    """Check a general level, and levels of parts such as `storage=DEBUG`."""
+    levels = value if isinstance(value, tuple) else ()
+    if levels and all(level.rpartition("=")[2].upper() in _LOG_LEVELS for level in levels):
+        return None
+    return f"must be one of {', '.join(_LOG_LEVELS)}, or part=level for a part of the broker"
+
+
+def _connections_by_host(value: Value) -> str | None:
+    """Check pairs such as `10.0.0.7:100`; an IPv6 address is in brackets."""
+    pairs = (
+        [pair.strip() for pair in value.split(",") if pair.strip()]
+        if isinstance(value, str)
+        else []
+    )
+    for pair in pairs:
+        host, _, count = pair.rpartition(":")
+        if not host or not count.isdecimal():
+            return "must be a list of address:count pairs such as 10.0.0.7:100"
+    return None
+
+
+def _migration_policy(value: Value) -> str | None:
+    """Check a policy; Kafka accepts lower and upper case."""
+    if isinstance(value, str) and value.lower() in _POLICIES:
+        return None
+    return f"must be one of {', '.join(_POLICIES)}"
+
+
+def _simple(value: Value) -> str | None:
+    """Check the assignor of share groups: only one exists."""
+    return None if value == ("simple",) else "must be simple, the only assignor of share groups"
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that Headrace honours; a field is Kafka's property with underscores for dots."""
+    """The properties with an effect here; a field is Kafka's property with underscores for dots."""
 
-    node_id: int = 1
-    broker_id: int = -1
-    process_roles: tuple[str, ...] = ("broker", "controller")
-    broker_rack: str | None = None
-    controller_quorum_bootstrap_servers: tuple[str, ...] = ()
-    controller_quorum_voters: tuple[str, ...] = ()
-    controller_listener_names: tuple[str, ...] = ("CONTROLLER",)
-    listeners: tuple[str, ...] = ("PLAINTEXT://:9092",)
-    advertised_listeners: tuple[str, ...] | None = None
-    listener_security_protocol_map: str = (
-        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
-    )
-    inter_broker_listener_name: str | None = None
+    # fmt: off
+    # The node and its listeners.
+    node_id: Annotated[int, fixed(INT, at_least(0)),
+        "The number of this node, unique in its cluster and never changed."] = 1
+    broker_id: Annotated[int, fixed(INT),
+        "The older name of node.id; if both are given, they must be equal."] = -1
+    process_roles: Annotated[tuple[str, ...], fixed(LIST, each_of("broker", "controller")),
+        "The roles of this process: broker, controller or both."
+    ] = ("broker", "controller")
+    broker_rack: Annotated[str | None, fixed(STRING),
+        "The rack or zone of this broker, for clients that prefer near replicas."] = None
+    controller_listener_names: Annotated[tuple[str, ...], fixed(LIST, not_empty),
+        "The listeners between controllers; clients never see them."] = ("CONTROLLER",)
+    listeners: Annotated[tuple[str, ...], per_broker(LIST, not_empty),
+        "The addresses of the broker, as NAME://host:port; an empty host is every interface and "
+        "port 0 is any free port."] = ("PLAINTEXT://:9092",)
+    advertised_listeners: Annotated[tuple[str, ...] | None, fixed(LIST),
+        "The addresses that clients connect to, if they differ from listeners."
+    ] = None
+    listener_security_protocol_map: Annotated[str, per_broker(STRING),
+        "The security protocol of each listener name."
+    ] = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+    inter_broker_listener_name: Annotated[str | None, fixed(STRING),
+        "The listener through which brokers reach each other; the listener with the name of "
+        "security.inter.broker.protocol if it is not set."] = None
+    security_inter_broker_protocol: Annotated[str, fixed(STRING, one_of(*PROTOCOLS)),
+        "The security protocol between brokers, if inter.broker.listener.name is not set."
+    ] = "PLAINTEXT"
 
-    connections_max_idle_ms: int = 600_000
-    max_connections: int = INT_MAX
-    max_connections_per_ip: int = INT_MAX
-    max_connections_per_ip_overrides: str = ""
-    max_connection_creation_rate: int = INT_MAX
-    socket_listen_backlog_size: int = 50
-    socket_receive_buffer_bytes: int = 102_400
-    socket_send_buffer_bytes: int = 102_400
-    socket_request_max_bytes: int = 100 << 20
-    fetch_max_bytes: int = 55 << 20
-    max_incremental_fetch_session_cache_slots: int = 1000
-    max_request_partition_size_limit: int = 2000
-    telemetry_max_bytes: int = 1 << 20
+    # The quorum of controllers.
+    controller_quorum_bootstrap_servers: Annotated[tuple[str, ...], fixed(LIST),
+        "The addresses of controllers as host:port, by which this node finds the quorum."] = ()
+    controller_quorum_voters: Annotated[tuple[str, ...], fixed(LIST),
+        "The controllers of a static quorum as id@host:port; empty if the voters are in the "
+        "metadata log, where they can change."] = ()
+    controller_quorum_auto_join_enable: Annotated[bool, fixed(BOOLEAN),
+        "Adds this controller to the voters when it starts, if the voters can change."] = False
+    controller_quorum_election_timeout_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time without an answer of the majority after which an election is repeated."] = 1000
+    controller_quorum_election_backoff_max_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum random time between two elections, so that candidates do not block each other."
+    ] = 1000
+    controller_quorum_fetch_timeout_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time without a fetch from the leader after which a voter starts an election, and without "
+        "fetches of a majority after which the leader resigns."] = 2000
+    controller_quorum_request_timeout_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time after which a request between controllers fails."] = 2000
+    controller_quorum_retry_backoff_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time before a failed request between controllers is repeated."] = 20
+    controller_quorum_append_linger_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time for which the leader collects metadata records before it flushes them to disk."] = 25
+    controller_quorum_fetch_max_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum size of a fetch response from the metadata log."] = 1 << 20
+    controller_quorum_fetch_snapshot_max_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum size of one part of a metadata snapshot in a response."] = 1 << 20
 
-    auto_create_topics_enable: bool = True
-    delete_topic_enable: bool = True
-    num_partitions: int = 1
-    default_replication_factor: int = 1
-    min_insync_replicas: int = 1
-    unclean_leader_election_enable: bool = False
-    message_max_bytes: int = (1 << 20) + 12
-    compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
-    producer_id_expiration_ms: int = 24 * _HOUR_MS
-    producer_id_expiration_check_interval_ms: int = 10 * _MINUTE_MS
+    # Brokers and the active controller.
+    broker_heartbeat_interval_ms: Annotated[int, fixed(INT),
+        "Interval at which a broker sends heartbeats to the active controller."] = 2000
+    broker_session_timeout_ms: Annotated[int, fixed(INT),
+        "Time without a heartbeat after which the active controller fences a broker."] = 9000
+    initial_broker_registration_timeout_ms: Annotated[int, fixed(INT),
+        "Maximum time for the first registration with the active controller; a broker that "
+        "cannot register ends."] = _MINUTE_MS
+    metadata_max_idle_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Interval at which the active controller writes a record that changes nothing, so that "
+        "the metadata log advances; 0 writes none."] = 500
+    controlled_shutdown_enable: Annotated[bool, fixed(BOOLEAN),
+        "Moves the leaders of a broker to other brokers before it stops."] = True
+    auto_leader_rebalance_enable: Annotated[bool, fixed(BOOLEAN),
+        "Returns leaders to the first replica of their partitions at intervals."] = True
+    leader_imbalance_check_interval_seconds: Annotated[int, fixed(LONG, at_least(1)),
+        "Interval in seconds at which leaders are returned."] = 300
+    unclean_leader_election_interval_ms: Annotated[
+        int, fixed(LONG, at_least(1), is_internal=True),
+        "Interval of the search for partitions without a leader that may elect one uncleanly."
+    ] = 5 * _MINUTE_MS
 
-    log_dir: tuple[str, ...] = ("/tmp/kafka-logs",)  # Kafka's default; `up` sets its own.
-    log_dirs: tuple[str, ...] | None = None
-    log_segment_bytes: int = 1 << 30
-    log_roll_ms: int | None = None
-    log_roll_hours: int = 168
-    log_roll_jitter_ms: int | None = None
-    log_roll_jitter_hours: int = 0
-    log_index_size_max_bytes: int = 10 << 20
-    log_index_interval_bytes: int = 4096
-    log_segment_delete_delay_ms: int = _MINUTE_MS
-    log_preallocate: bool = False
-    log_cleanup_policy: tuple[str, ...] = ("delete",)
-    log_retention_ms: int | None = None
-    log_retention_minutes: int | None = None
-    log_retention_hours: int = 168
-    log_retention_bytes: int = -1
-    log_retention_check_interval_ms: int = 5 * _MINUTE_MS
-    log_initial_task_delay_ms: int = 30_000
-    log_local_retention_ms: int = -2
-    log_local_retention_bytes: int = -2
-    log_message_timestamp_type: str = "CreateTime"
-    log_message_timestamp_before_max_ms: int = LONG_MAX
-    log_message_timestamp_after_max_ms: int = _HOUR_MS
-    log_flush_interval_messages: int = LONG_MAX
-    log_flush_interval_ms: int | None = None
-    log_flush_scheduler_interval_ms: int = LONG_MAX
-    log_flush_offset_checkpoint_interval_ms: int = _MINUTE_MS
-    replica_high_watermark_checkpoint_interval_ms: int = 5000
+    # Replication.
+    num_replica_fetchers: Annotated[int, live(INT, at_least(1)),
+        "Number of connections through which a broker follows each other broker."] = 1
+    replica_lag_time_max_ms: Annotated[int, fixed(LONG),
+        "Time without reaching the end of the leader's log after which a replica leaves the "
+        "in-sync replicas."] = 30_000
+    replica_fetch_wait_max_ms: Annotated[int, fixed(INT),
+        "Maximum time for which a follower's fetch waits for records; at most "
+        "replica.lag.time.max.ms."] = 500
+    replica_fetch_min_bytes: Annotated[int, fixed(INT),
+        "Number of bytes for which a follower's fetch waits."] = 1
+    replica_fetch_max_bytes: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum size of a partition's records in a follower's fetch, except for a larger first "
+        "batch."] = 1 << 20
+    replica_fetch_response_max_bytes: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum size of all records in a follower's fetch, except for a larger first batch."
+    ] = 10 << 20
+    replica_fetch_backoff_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time before a follower fetches a partition again that had an error."] = 1000
+    replica_selector_class: Annotated[str | None, fixed(STRING),
+        "The class that selects the replica for a consumer's fetch: "
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector, or the leader if not set."
+    ] = None
+    replica_socket_timeout_ms: Annotated[int, fixed(INT),
+        "Time after which a follower's request fails; at least replica.fetch.wait.max.ms."
+    ] = 30_000
+    replica_socket_receive_buffer_bytes: Annotated[int, fixed(INT),
+        "Size of the receive buffer of a follower's connection; -1 is the kernel's default."
+    ] = 64 << 10
+    replica_high_watermark_checkpoint_interval_ms: Annotated[int, fixed(LONG),
+        "Interval at which the high watermarks are written to disk."] = 5000
 
-    num_recovery_threads_per_data_dir: int = 2
+    # Connections and requests.
+    connections_max_idle_ms: Annotated[int, fixed(LONG),
+        "Time without a request after which a connection is closed."] = 600_000
+    max_connections: Annotated[int, live(INT, at_least(0)),
+        "Maximum number of connections to the broker; further connections wait until another one "
+        "ends."] = INT_MAX
+    max_connections_per_ip: Annotated[int, live(INT, at_least(0)),
+        "Maximum number of connections from one address; further connections are closed."] = INT_MAX
+    max_connections_per_ip_overrides: Annotated[str, live(STRING, _connections_by_host),
+        "Limits for single addresses, as address:count pairs; they override max.connections.per.ip."
+    ] = ""
+    max_connection_creation_rate: Annotated[int, live(INT, at_least(0)),
+        "Maximum number of connections accepted per second; further connections wait."] = INT_MAX
+    socket_listen_backlog_size: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum number of connections that wait to be accepted; 1024 unless it is given."] = 50
+    socket_receive_buffer_bytes: Annotated[int, fixed(INT),
+        "Size of the socket receive buffer; -1 is the kernel's default."] = 102_400
+    socket_send_buffer_bytes: Annotated[int, fixed(INT),
+        "Size of the socket send buffer; -1 is the kernel's default."] = 102_400
+    socket_request_max_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum size of a request; a connection that announces a larger one is closed."
+    ] = 100 << 20
+    fetch_max_bytes: Annotated[int, fixed(INT, at_least(1024)),
+        "Maximum size of a fetch response, except for a larger first batch."] = 55 << 20
+    max_incremental_fetch_session_cache_slots: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum number of incremental fetch sessions."] = 1000
+    max_request_partition_size_limit: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum number of partitions on a page of DescribeTopicPartitions."] = 2000
+    telemetry_max_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum compressed size of a client's metrics push."] = 1 << 20
 
-    log_cleaner_enable: bool = True
-    log_cleaner_threads: int = 1
-    log_cleaner_backoff_ms: int = 15_000
-    log_cleaner_io_max_bytes_per_second: float = DOUBLE_MAX
-    log_cleaner_dedupe_buffer_size: int = 128 << 20
-    log_cleaner_io_buffer_load_factor: float = 0.9
-    log_cleaner_min_cleanable_ratio: float = 0.5
-    log_cleaner_min_compaction_lag_ms: int = 0
-    log_cleaner_max_compaction_lag_ms: int = LONG_MAX
-    log_cleaner_delete_retention_ms: int = 24 * _HOUR_MS
+    # Topics.
+    auto_create_topics_enable: Annotated[bool, fixed(BOOLEAN),
+        "Creates a missing topic when a client requests its metadata."] = True
+    delete_topic_enable: Annotated[bool, fixed(BOOLEAN),
+        "Allows clients to delete topics."] = True
+    num_partitions: Annotated[int, fixed(INT, at_least(1)),
+        "Default number of partitions of a new topic."] = 1
+    default_replication_factor: Annotated[int, fixed(INT),
+        "Default number of replicas of a new topic."] = 1
+    min_insync_replicas: Annotated[int, live(INT, at_least(1)),
+        "Number of replicas that must have a record before acks=all is acknowledged."] = 1
+    unclean_leader_election_enable: Annotated[bool, live(BOOLEAN),
+        "Allows a replica that lacks acknowledged records to lead when no other replica is left."
+    ] = False
+    message_max_bytes: Annotated[int, live(INT, at_least(0)),
+        "Default maximum size of a record batch, as compressed."] = (1 << 20) + 12
+    compression_type: Annotated[str, live(STRING, one_of(*_COMPRESSION_TYPES)),
+        "The codec of stored batches; producer keeps the codec of the producer."] = "producer"
+    compression_gzip_level: Annotated[int, live(INT, between(1, 9, -1)),
+        "The gzip level for batches that the broker compresses again."] = -1
+    compression_lz4_level: Annotated[int, live(INT, between(1, 17)),
+        "The lz4 level for batches that the broker compresses again."] = 9
+    compression_zstd_level: Annotated[int, live(INT, between(-131072, 22)),
+        "The zstd level for batches that the broker compresses again."] = 3
+    producer_id_expiration_ms: Annotated[int, live(INT, at_least(1)),
+        "Time without a write after which an idempotent producer expires."] = 24 * _HOUR_MS
+    producer_id_expiration_check_interval_ms: Annotated[
+        int, fixed(INT, at_least(1), is_internal=True),
+        "Interval of the check for expired idempotent producers."] = 10 * _MINUTE_MS
 
-    group_initial_rebalance_delay_ms: int = 3000
-    group_min_session_timeout_ms: int = 6000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_max_size: int = INT_MAX
-    offset_metadata_max_bytes: int = 4096
-    offsets_retention_minutes: int = 7 * 24 * 60
-    offsets_retention_check_interval_ms: int = 600_000
-    offsets_topic_num_partitions: int = 50
-    offsets_topic_replication_factor: int = 3
-    offsets_topic_segment_bytes: int = 100 << 20
+    # Logs.
+    log_dir: Annotated[tuple[str, ...], fixed(LIST, not_empty),
+        "The log directories, used when log.dirs is not given."] = ("/tmp/kafka-logs",)
+    log_dirs: Annotated[tuple[str, ...] | None, fixed(LIST, not_empty),
+        "The log directories, preferably one per disk; partitions are spread over them."] = None
+    num_recovery_threads_per_data_dir: Annotated[int, live(INT, at_least(1)),
+        "Number of logs of each directory that are checked at the same time after a crash."] = 2
+    log_segment_bytes: Annotated[int, live(INT, at_least(1 << 20)),
+        "Size at which a segment file is closed and the next one begins."] = 1 << 30
+    log_roll_ms: Annotated[int | None, live(LONG, at_least(1)),
+        "Age at which a segment file is closed; log.roll.hours applies if it is not set."] = None
+    log_roll_hours: Annotated[int, fixed(INT, at_least(1)),
+        "Age in hours at which a segment file is closed."] = 168
+    log_roll_jitter_ms: Annotated[int | None, live(LONG, at_least(0)),
+        "Maximum random time by which segments close earlier, so that not all of them close at "
+        "once."] = None
+    log_roll_jitter_hours: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum random time in hours by which segments close earlier; used if log.roll.jitter.ms "
+        "is not set."] = 0
+    log_index_size_max_bytes: Annotated[int, live(INT, at_least(4)),
+        "Maximum size of an index file; a full index closes its segment."] = 10 << 20
+    log_index_interval_bytes: Annotated[int, live(INT, at_least(0)),
+        "Number of bytes of the log between two entries of the index."] = 4096
+    log_segment_delete_delay_ms: Annotated[int, live(LONG, at_least(0)),
+        "Time for which deleted files stay under another name, for clients that still read them."
+    ] = _MINUTE_MS
+    log_preallocate: Annotated[bool, live(BOOLEAN),
+        "Reserves the disk space of a whole segment when the segment begins."] = False
+    log_cleanup_policy: Annotated[tuple[str, ...], live(LIST, each_of("compact", "delete")),
+        "Cleanup of old segments: delete, compact, both, or none if empty."] = ("delete",)
+    log_retention_ms: Annotated[int | None, live(LONG),
+        "Age at which records may be deleted; -1 keeps all records; log.retention.minutes applies "
+        "if it is not set."] = None
+    log_retention_minutes: Annotated[int | None, fixed(INT),
+        "Age in minutes at which records may be deleted; log.retention.hours applies if it is not "
+        "set."] = None
+    log_retention_hours: Annotated[int, fixed(INT),
+        "Age in hours at which records may be deleted."] = 168
+    log_retention_bytes: Annotated[int, live(LONG),
+        "Size of a partition above which its oldest segments are deleted; -1 sets no limit."] = -1
+    log_retention_check_interval_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Interval of the check for old segments."] = 5 * _MINUTE_MS
+    log_initial_task_delay_ms: Annotated[int, fixed(LONG, at_least(0), is_internal=True),
+        "Time between the start and the first check for old segments."] = 30_000
+    log_local_retention_ms: Annotated[int, live(LONG, at_least(-2)),
+        "Time for which tiered topics keep records on local disk; -2 is the retention time."] = -2
+    log_local_retention_bytes: Annotated[int, live(LONG, at_least(-2)),
+        "Size that tiered topics keep on local disk; -2 is the retention size."] = -2
+    log_message_timestamp_type: Annotated[str, live(STRING, one_of("CreateTime", "LogAppendTime")),
+        "The timestamp of records: the producer's (CreateTime) or the broker's (LogAppendTime)."
+    ] = "CreateTime"
+    log_message_timestamp_before_max_ms: Annotated[int, live(LONG, at_least(0)),
+        "Maximum age of a record's timestamp; older records are rejected."] = LONG_MAX
+    log_message_timestamp_after_max_ms: Annotated[int, live(LONG, at_least(0)),
+        "Maximum time by which a record's timestamp is in the future; later records are rejected."
+    ] = _HOUR_MS
+    log_flush_interval_messages: Annotated[int, live(LONG, at_least(1)),
+        "Number of records after which a log is flushed to disk."] = LONG_MAX
+    log_flush_interval_ms: Annotated[int | None, live(LONG),
+        "Maximum time before a record is flushed to disk; log.flush.scheduler.interval.ms applies "
+        "if it is not set."] = None
+    log_flush_scheduler_interval_ms: Annotated[int, fixed(LONG),
+        "Interval of the check for logs that must be flushed."] = LONG_MAX
+    log_flush_offset_checkpoint_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Interval at which the recovery points are written; logs are flushed up to there."
+    ] = _MINUTE_MS
 
-    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    group_consumer_session_timeout_ms: int = 45_000
-    group_consumer_min_session_timeout_ms: int = 45_000
-    group_consumer_max_session_timeout_ms: int = 60_000
-    group_consumer_heartbeat_interval_ms: int = 5000
-    group_consumer_min_heartbeat_interval_ms: int = 5000
-    group_consumer_max_heartbeat_interval_ms: int = 15_000
-    group_consumer_assignment_interval_ms: int = 1000
-    group_consumer_min_assignment_interval_ms: int = 0
-    group_consumer_max_assignment_interval_ms: int = 15_000
-    group_consumer_max_size: int = INT_MAX
-    group_consumer_migration_policy: str = "bidirectional"
-    group_consumer_regex_refresh_interval_ms: int = 600_000
+    # Compaction.
+    log_cleaner_enable: Annotated[bool, fixed(BOOLEAN),
+        "Enables compaction; without it compacted topics only grow."] = True
+    log_cleaner_threads: Annotated[int, live(INT, at_least(0)),
+        "Number of logs that are compacted at the same time, at most eight."] = 1
+    log_cleaner_backoff_ms: Annotated[int, live(LONG, at_least(0)),
+        "Time that the cleaner waits when no log must be compacted."] = 15_000
+    log_cleaner_io_max_bytes_per_second: Annotated[float, live(DOUBLE),
+        "Maximum rate at which the cleaner reads and writes, in total."] = DOUBLE_MAX
+    log_cleaner_dedupe_buffer_size: Annotated[int, live(LONG),
+        "Memory for the map from keys to their newest offsets."] = 128 << 20
+    log_cleaner_io_buffer_load_factor: Annotated[float, live(DOUBLE),
+        "Share of the key map that a run fills before it stops reading."] = 0.9
+    log_cleaner_min_cleanable_ratio: Annotated[float, live(DOUBLE, between(0, 1)),
+        "Share of the log that must be new since the last run before it is compacted again."] = 0.5
+    log_cleaner_min_compaction_lag_ms: Annotated[int, live(LONG, at_least(0)),
+        "Minimum age of a record before it may be compacted."] = 0
+    log_cleaner_max_compaction_lag_ms: Annotated[int, live(LONG, at_least(1)),
+        "Maximum age of an uncompacted record; an older one has its log compacted at any ratio."
+    ] = LONG_MAX
+    log_cleaner_delete_retention_ms: Annotated[int, live(LONG, at_least(0)),
+        "Time for which tombstones stay after a run has seen them, so that slow consumers read "
+        "them."] = 24 * _HOUR_MS
 
-    group_streams_session_timeout_ms: int = 45_000
-    group_streams_min_session_timeout_ms: int = 45_000
-    group_streams_max_session_timeout_ms: int = 60_000
-    group_streams_heartbeat_interval_ms: int = 5000
-    group_streams_min_heartbeat_interval_ms: int = 5000
-    group_streams_max_heartbeat_interval_ms: int = 15_000
-    group_streams_assignment_interval_ms: int = 1000
-    group_streams_min_assignment_interval_ms: int = 0
-    group_streams_max_assignment_interval_ms: int = 15_000
-    group_streams_initial_rebalance_delay_ms: int = 3000
-    group_streams_max_size: int = INT_MAX
-    group_streams_num_standby_replicas: int = 0
-    group_streams_max_standby_replicas: int = 2
+    # Classic groups and offsets.
+    group_initial_rebalance_delay_ms: Annotated[int, fixed(INT),
+        "Time that a new group waits for more members before its first rebalance."] = 3000
+    group_min_session_timeout_ms: Annotated[int, fixed(INT),
+        "Minimum session timeout of a member of a classic group."] = 6000
+    group_max_session_timeout_ms: Annotated[int, fixed(INT),
+        "Maximum session timeout of a member of a classic group."] = 1_800_000
+    group_max_size: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum number of members of a classic group."] = INT_MAX
+    offset_metadata_max_bytes: Annotated[int, fixed(INT),
+        "Maximum size of the metadata of a committed offset."] = 4096
+    offsets_retention_minutes: Annotated[int, fixed(INT, at_least(1)),
+        "Time after which the committed offsets of a group without members expire."] = 7 * 24 * 60
+    offsets_retention_check_interval_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Interval of the check for expired offsets and groups."] = 600_000
+    offsets_topic_num_partitions: Annotated[int, fixed(INT, at_least(1)),
+        "Number of partitions of __consumer_offsets; fixed once the topic exists."] = 50
+    offsets_topic_replication_factor: Annotated[int, fixed(SHORT, at_least(1)),
+        "Number of replicas of __consumer_offsets; at most the number of brokers."] = 3
+    offsets_topic_segment_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Segment size of __consumer_offsets; small, so that it is compacted and loaded fast."
+    ] = 100 << 20
 
-    group_share_session_timeout_ms: int = 45_000
-    group_share_min_session_timeout_ms: int = 45_000
-    group_share_max_session_timeout_ms: int = 60_000
-    group_share_heartbeat_interval_ms: int = 5000
-    group_share_min_heartbeat_interval_ms: int = 5000
-    group_share_max_heartbeat_interval_ms: int = 15_000
-    group_share_assignment_interval_ms: int = 1000
-    group_share_min_assignment_interval_ms: int = 0
-    group_share_max_assignment_interval_ms: int = 15_000
-    group_share_delivery_count_limit: int = 5
-    group_share_min_delivery_count_limit: int = 2
-    group_share_max_delivery_count_limit: int = 10
-    group_share_record_lock_duration_ms: int = 30_000
-    group_share_min_record_lock_duration_ms: int = 15_000
-    group_share_max_record_lock_duration_ms: int = 60_000
-    group_share_partition_max_record_locks: int = 2000
-    group_share_min_partition_max_record_locks: int = 100
-    group_share_max_partition_max_record_locks: int = 4000
-    group_share_max_size: int = 200
-    group_share_max_share_sessions: int = 2000
-    errors_deadletterqueue_topic_name_prefix: str = "dlq."
-    errors_deadletterqueue_auto_create_topics_enable: bool = False
-    group_share_assignors: tuple[str, ...] = ("simple",)
-    group_share_initialize_retry_interval_ms: int = 30_000
-    share_coordinator_state_topic_num_partitions: int = 50
-    share_coordinator_state_topic_replication_factor: int = 3
-    share_coordinator_state_topic_min_isr: int = 2
-    share_coordinator_state_topic_segment_bytes: int = 100 << 20
-    share_coordinator_state_topic_prune_interval_ms: int = 5 * _MINUTE_MS
-    share_coordinator_snapshot_update_records_per_snapshot: int = 500
-    share_coordinator_cold_partition_snapshot_interval_ms: int = 5 * _MINUTE_MS
+    # Consumer groups.
+    group_consumer_assignors: Annotated[tuple[str, ...], fixed(LIST),
+        "The assignors of consumer groups; the first is the default."] = ("uniform", "range")
+    group_consumer_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Time without a heartbeat after which a member of a consumer group is removed."] = 45_000
+    group_consumer_min_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum session timeout that a consumer group may set."] = 45_000
+    group_consumer_max_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum session timeout that a consumer group may set."] = 60_000
+    group_consumer_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Interval at which members of consumer groups send heartbeats."] = 5000
+    group_consumer_min_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum heartbeat interval that a consumer group may set."] = 5000
+    group_consumer_max_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum heartbeat interval that a consumer group may set."] = 15_000
+    group_consumer_assignment_interval_ms: Annotated[int, live(INT, at_least(0)),
+        "Minimum time between two assignments of a consumer group."] = 1000
+    group_consumer_min_assignment_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Minimum assignment interval that a consumer group may set."] = 0
+    group_consumer_max_assignment_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum assignment interval that a consumer group may set."] = 15_000
+    group_consumer_max_size: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum number of members of a consumer group."] = INT_MAX
+    group_consumer_migration_policy: Annotated[str, fixed(STRING, _migration_policy),
+        "Allowed conversions of a group with members: downgrade to classic, upgrade to consumer, "
+        "both or none."] = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: Annotated[
+        int, fixed(INT, at_least(10_000), is_internal=True),
+        "Interval at which the patterns of subscriptions are matched against all topics again."
+    ] = 600_000
 
-    transaction_max_timeout_ms: int = 900_000
-    transaction_state_log_num_partitions: int = 50
-    transaction_state_log_replication_factor: int = 3
-    transaction_state_log_min_isr: int = 2
-    transaction_state_log_segment_bytes: int = 100 << 20
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
-    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
-    transaction_partition_verification_enable: bool = True
-    transactional_id_expiration_ms: int = 604_800_000
+    # Streams groups.
+    group_streams_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Time without a heartbeat after which a member of a streams group is removed."] = 45_000
+    group_streams_min_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum session timeout that a streams group may set."] = 45_000
+    group_streams_max_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum session timeout that a streams group may set."] = 60_000
+    group_streams_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Interval at which members of streams groups send heartbeats."] = 5000
+    group_streams_min_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum heartbeat interval that a streams group may set."] = 5000
+    group_streams_max_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum heartbeat interval that a streams group may set."] = 15_000
+    group_streams_assignment_interval_ms: Annotated[int, live(INT, at_least(0)),
+        "Minimum time between two assignments of a streams group."] = 1000
+    group_streams_min_assignment_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Minimum assignment interval that a streams group may set."] = 0
+    group_streams_max_assignment_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum assignment interval that a streams group may set."] = 15_000
+    group_streams_initial_rebalance_delay_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time that a new streams group waits for more members before its first assignment."] = 3000
+    group_streams_max_size: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum number of members of a streams group."] = INT_MAX
+    group_streams_num_standby_replicas: Annotated[int, fixed(INT, at_least(0)),
+        "Number of standby copies of the state of each task."] = 0
+    group_streams_max_standby_replicas: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum number of standby copies that a streams group may set."] = 2
 
-    metadata_log_dir: str | None = None
-    metadata_log_segment_bytes: int = 1 << 30
-    metadata_log_segment_ms: int = 168 * _HOUR_MS
-    metadata_max_retention_bytes: int = 100 << 20
-    metadata_max_retention_ms: int = 168 * _HOUR_MS
-    metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
-    metadata_log_max_snapshot_interval_ms: int = _HOUR_MS
+    # Share groups.
+    group_share_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Time without a heartbeat after which a member of a share group is removed."] = 45_000
+    group_share_min_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum session timeout that a share group may set."] = 45_000
+    group_share_max_session_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum session timeout that a share group may set."] = 60_000
+    group_share_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Interval at which members of share groups send heartbeats."] = 5000
+    group_share_min_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum heartbeat interval that a share group may set."] = 5000
+    group_share_max_heartbeat_interval_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum heartbeat interval that a share group may set."] = 15_000
+    group_share_assignment_interval_ms: Annotated[int, live(INT, at_least(0)),
+        "Minimum time between two assignments of a share group."] = 1000
+    group_share_min_assignment_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Minimum assignment interval that a share group may set."] = 0
+    group_share_max_assignment_interval_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Maximum assignment interval that a share group may set."] = 15_000
+    group_share_delivery_count_limit: Annotated[int, fixed(INT, between(2, 10)),
+        "Maximum number of deliveries of a record, after which it is rejected."] = 5
+    group_share_min_delivery_count_limit: Annotated[int, fixed(INT, between(2, 5)),
+        "Minimum delivery count limit that a share group may set."] = 2
+    group_share_max_delivery_count_limit: Annotated[int, fixed(INT, between(5, 25)),
+        "Maximum delivery count limit that a share group may set."] = 10
+    group_share_record_lock_duration_ms: Annotated[int, fixed(INT, between(1000, 3_600_000)),
+        "Time after which an acquired record is available to other members again."] = 30_000
+    group_share_min_record_lock_duration_ms: Annotated[int, fixed(INT, between(1000, 30_000)),
+        "Minimum duration of a record lock that a share group may set."] = 15_000
+    group_share_max_record_lock_duration_ms: Annotated[int, fixed(INT, between(30_000, 3_600_000)),
+        "Maximum duration of a record lock that a share group may set."] = 60_000
+    group_share_partition_max_record_locks: Annotated[int, fixed(INT, between(100, 10_000)),
+        "Maximum number of records in flight per partition of a share group."] = 2000
+    group_share_min_partition_max_record_locks: Annotated[int, fixed(INT, between(100, 2000)),
+        "Minimum limit of records in flight that a share group may set."] = 100
+    group_share_max_partition_max_record_locks: Annotated[int, fixed(INT, between(2000, 10_000)),
+        "Maximum limit of records in flight that a share group may set."] = 4000
+    group_share_max_size: Annotated[int, fixed(INT, between(1, 1000)),
+        "Maximum number of members of a share group."] = 200
+    group_share_max_share_sessions: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum number of share sessions of a broker."] = 2000
+    errors_deadletterqueue_topic_name_prefix: Annotated[str, fixed(STRING),
+        "Prefix of the names of dead letter topics."] = "dlq."
+    errors_deadletterqueue_auto_create_topics_enable: Annotated[bool, fixed(BOOLEAN),
+        "Creates a missing dead letter topic for its first record."] = False
+    group_share_assignors: Annotated[tuple[str, ...], fixed(LIST, _simple),
+        "The assignor of share groups; only simple exists."] = ("simple",)
+    group_share_initialize_retry_interval_ms: Annotated[
+        int, fixed(INT, at_least(1), is_internal=True),
+        "Time before the initialization of share partitions is retried."] = 30_000
+    share_coordinator_state_topic_num_partitions: Annotated[int, fixed(INT, at_least(1)),
+        "Number of partitions of __share_group_state; fixed once the topic exists."] = 50
+    share_coordinator_state_topic_replication_factor: Annotated[int, fixed(SHORT, at_least(1)),
+        "Number of replicas of __share_group_state; at most the number of brokers."] = 3
+    share_coordinator_state_topic_min_isr: Annotated[int, fixed(SHORT, at_least(1)),
+        "Minimum number of in-sync replicas of __share_group_state; at most its replicas."] = 2
+    share_coordinator_state_topic_segment_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Segment size of __share_group_state."] = 100 << 20
+    share_coordinator_state_topic_prune_interval_ms: Annotated[
+        int, fixed(INT, at_least(1), is_internal=True),
+        "Interval at which redundant records are deleted from __share_group_state."
+    ] = 5 * _MINUTE_MS
+    share_coordinator_snapshot_update_records_per_snapshot: Annotated[
+        int, fixed(INT, between(0, 500)),
+        "Number of updates of a share partition between two snapshots of its state."] = 500
+    share_coordinator_cold_partition_snapshot_interval_ms: Annotated[
+        int, fixed(INT, at_least(1), is_internal=True),
+        "Time after which the state of an idle share partition is written as a snapshot."
+    ] = 5 * _MINUTE_MS
 
-    headrace_format_new_directories: bool = False
-    headrace_metrics_port: int = -1
-    headrace_metrics_host: str = "127.0.0.1"
-    headrace_registry_listeners: str = ""
-    headrace_rest_listeners: str = ""
-    headrace_schemas_topic: str = "_schemas"
-    headrace_log_format: str = "text"
-    headrace_log_level: tuple[str, ...] = ("INFO",)
+    # Transactions.
+    transaction_max_timeout_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum transaction timeout that a producer may request."] = 900_000
+    transaction_state_log_num_partitions: Annotated[int, fixed(INT, at_least(1)),
+        "Number of partitions of __transaction_state; fixed once the topic exists."] = 50
+    transaction_state_log_replication_factor: Annotated[int, fixed(SHORT, at_least(1)),
+        "Number of replicas of __transaction_state; at most the number of brokers."] = 3
+    transaction_state_log_min_isr: Annotated[int, fixed(INT, at_least(1)),
+        "Minimum number of in-sync replicas of __transaction_state; at most its replicas."] = 2
+    transaction_state_log_segment_bytes: Annotated[int, fixed(INT, at_least(1)),
+        "Segment size of __transaction_state."] = 100 << 20
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: Annotated[
+        int, fixed(INT, at_least(1)),
+        "Interval of the check for transactions that exceeded their timeout."] = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: Annotated[
+        int, fixed(INT, at_least(1)),
+        "Interval of the check for expired transactional ids."] = 3_600_000
+    transaction_partition_verification_enable: Annotated[bool, live(BOOLEAN),
+        "Verifies transactions with their coordinator before partitions append records."] = True
+    transactional_id_expiration_ms: Annotated[int, fixed(INT, at_least(1)),
+        "Time without a request after which a transactional id expires."] = 604_800_000
+
+    # The metadata log.
+    metadata_log_dir: Annotated[str | None, fixed(STRING),
+        "The directory of the metadata log; the first log directory if it is not set."] = None
+    metadata_log_segment_bytes: Annotated[int, fixed(INT, at_least(8 << 20)),
+        "Size at which a segment of the metadata log is closed."] = 1 << 30
+    metadata_log_segment_ms: Annotated[int, fixed(LONG),
+        "Age at which a segment of the metadata log is closed."] = 168 * _HOUR_MS
+    metadata_max_retention_bytes: Annotated[int, fixed(LONG),
+        "Total size above which old segments and snapshots of the metadata log are deleted."
+    ] = 100 << 20
+    metadata_max_retention_ms: Annotated[int, fixed(LONG),
+        "Age at which segments and snapshots of the metadata log may be deleted."] = 168 * _HOUR_MS
+    metadata_log_max_record_bytes_between_snapshots: Annotated[int, fixed(LONG, at_least(1)),
+        "Number of bytes of new metadata records after which a snapshot is written."] = 20 << 20
+    metadata_log_max_snapshot_interval_ms: Annotated[int, fixed(LONG, at_least(0)),
+        "Time after which a snapshot of new metadata records is written; 0 disables it."] = _HOUR_MS
+
+    # Headrace's own.
+    headrace_format_new_directories: Annotated[bool, fixed(BOOLEAN),
+        "Formats a new, empty log directory although another one is missing; for the one start "
+        "that replaces a lost disk."] = False
+    headrace_metrics_port: Annotated[int, fixed(INT, between(0, 65535, -1)),
+        "The port of the metrics and health pages; -1 opens no port, 0 any free port."] = -1
+    headrace_metrics_host: Annotated[str, fixed(STRING, not_empty),
+        "The interface of the metrics and health pages."] = "127.0.0.1"
+    headrace_registry_listeners: Annotated[str, fixed(STRING),
+        "The address of this node's schema registry, such as 127.0.0.1:8081; if empty, none starts."
+    ] = ""
+    headrace_rest_listeners: Annotated[str, fixed(STRING),
+        "The address of this node's REST proxy, such as 127.0.0.1:8082; if empty, none starts."
+    ] = ""
+    headrace_schemas_topic: Annotated[str, fixed(STRING, not_empty),
+        "The schema registry's topic (kafkastore.topic); its schemas validate topics with "
+        "headrace.value.schema.validation or headrace.key.schema.validation."] = "_schemas"
+    headrace_telemetry_enable: Annotated[bool, fixed(BOOLEAN),
+        "Advertises client metrics (KIP-714) also while no client metrics subscription exists."
+    ] = False
+    headrace_log_format: Annotated[str, fixed(STRING, one_of("text", "json")),
+        "The format of the process's own log: text, or one JSON object per line."] = "text"
+    headrace_log_level: Annotated[tuple[str, ...], fixed(LIST, _log_levels),
+        "The log level, such as INFO, or INFO,storage=DEBUG for one part of the broker."
+    ] = ("INFO",)
+    # fmt: on
 
     given: Mapping[str, str] = {}  # The honoured properties as they were written; no default.
-    ignored: Mapping[str, str | None] = {}  # Those that only Kafka honours; secrets are not kept.
+    ignored: Mapping[
+        str, str | None
+    ] = {}  # Properties that only Kafka honours; secrets are not kept.
 
     @property
     def directories(self) -> tuple[str, ...]:
-        """Where the logs are: `log.dirs`, or else `log.dir`."""
+        """The log directories: `log.dirs` if set, otherwise `log.dir`."""
         return self.log_dirs if self.log_dirs is not None else self.log_dir
 
     @property
@@ -229,8 +604,51 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.metadata_log_dir if self.metadata_log_dir is not None else self.directories[0]
 
     @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
+    def is_single_node(self) -> bool:
+        """A cluster of its own: no other node can reach its controller."""
+        return self.is_broker and self.is_controller and not self.controller_listeners
+
+    @property
+    def may_begin_cluster(self) -> bool:
+        """The settings name no other controller: with new directories, this node is the first.
+
+        Any other node must be formatted for its cluster, so that it does not make up another one.
+        """
+        if not (self.is_broker and self.is_controller):
+            return False
+        own = {listener.port for listener in self.controller_listeners}
+        hosts = {"localhost", "127.0.0.1", "::1"}
+        for listener in (*self.controller_listeners, *self.advertised.values()):
+            hosts.add(listener.host)
+        others = [
+            server
+            for server in self.quorum_bootstrap_servers
+            if own and (server.host not in hosts or server.port not in own)
+        ]
+        return not others and not set(self.quorum_voters) - {self.node_id}
+
+    @property
+    def quorum_voters(self) -> dict[int, ControllerAddress]:
+        """The controllers of a static quorum by node id; empty if the metadata log names them."""
+        return parse_voters(self.controller_quorum_voters)
+
+    @property
+    def quorum_bootstrap_servers(self) -> tuple[ControllerAddress, ...]:
+        """The addresses by which this node finds the quorum: those of the voters if static."""
+        servers = parse_bootstrap_servers(self.controller_quorum_bootstrap_servers)
+        return servers or tuple(self.quorum_voters.values())
+
+    @property
     def broker_listeners(self) -> tuple[Listener, ...]:
-        """Where clients connect."""
+        """The listeners for clients."""
         return tuple(
             listener
             for listener in parse_listeners(self.listeners)
@@ -239,7 +657,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def controller_listeners(self) -> tuple[Listener, ...]:
-        """Where controllers connect; none need be open for a quorum of one."""
+        """The listeners for controllers; a single node and a broker have none."""
         return tuple(
             listener
             for listener in parse_listeners(self.listeners)
@@ -247,12 +665,23 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener between brokers; only a single node may have no such one."""
+        named = self.inter_broker_listener_name or self.security_inter_broker_protocol
+        names = [listener.name for listener in self.broker_listeners]
+        return named.upper() if named.upper() in names else names[0]
+
+    @property
     def advertised(self) -> dict[str, Listener]:
-        """By name, the addresses that clients are told; the host may still be empty."""
+        """The advertised addresses by listener name; the host may still be empty.
+
+        Controllers' listeners that are not in `advertised.listeners` are advertised as they are.
+        """
         given = self.advertised_listeners
         texts = given if given is not None else self.listeners
         listeners = parse_listeners(texts, "advertised.listeners", distinct_ports=False)
-        return {listener.name: listener for listener in listeners}
+        controllers = {listener.name: listener for listener in self.controller_listeners}
+        return controllers | {listener.name: listener for listener in listeners}
 
     @property
     def protocols(self) -> dict[str, str]:
@@ -269,7 +698,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def retention_ms(self) -> int:
-        """The finest unit that is given counts; any negative value keeps records for ever."""
+        """The retention by the finest unit set; any negative value keeps all records."""
         minutes = self.log_retention_minutes
         if self.log_retention_ms is not None:
             retention_ms = self.log_retention_ms
@@ -295,174 +724,37 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.log_flush_interval_ms if self.log_flush_interval_ms is not None else coarse
 
 
-BROKER_CONFIGS = definitions_of(BrokerSettings)
+def field_name(config_name: str) -> str:
+    """Return the field that holds a property: `log.segment.bytes` is `log_segment_bytes`."""
+    return config_name.replace(".", "_")
+
+
+def _definitions() -> dict[str, ConfigDefinition]:
+    defaults: dict[str, Value] = dict(
+        zip(BrokerSettings.__struct_fields__, BrokerSettings.__struct_defaults__, strict=True)
+    )
+    definitions = {}
+    for field, annotation in BrokerSettings.__annotations__.items():
+        if field in ("given", "ignored"):
+            continue
+        rules, documentation = annotation.__metadata__
+        name = field.replace("_", ".")
+        definitions[name] = ConfigDefinition(
+            name=name, default=defaults[field], documentation=documentation, **rules._asdict()
+        )
+    return definitions
+
+
+BROKER_CONFIGS = _definitions()
 
 DYNAMIC_BROKER_CONFIGS = frozenset(
     name for name, definition in BROKER_CONFIGS.items() if not definition.is_read_only
 )
 
-
-def load(
-    properties: Mapping[str, str], places: Mapping[str, str] | None = None
-) -> tuple[BrokerSettings, list[str]]:
-    """Settings and warnings from a properties file; every mistake in it is named at once.
-
-    `places` tells where properties were read, as in `server.properties line 7`.
-    """
-    at = places or {}
-    given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
-    others = {name: text for name, text in properties.items() if name not in BROKER_CONFIGS}
-    values: dict[str, Any] = {}
-    warnings: list[str] = []
-    mistakes: list[str] = []
-    for name in properties:
-        try:
-            if name in given:
-                values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
-            else:
-                warnings.append(_placed(_explain(name, others[name]), [name], at))
-        except InvalidConfig as mistake:
-            mistakes.append(_placed(str(mistake), [name], at))
-    if mistakes:
-        raise InvalidConfig("\n".join(mistakes))
-    values.setdefault("node_id", values.get("broker_id", 1))
-    settings = BrokerSettings(**values, given=given, ignored=_without_secrets(others))
-    try:
-        check(settings)
-    except InvalidConfig as mistake:
-        # These rules join properties, and name those that they are about.
-        named = [name for name in at if re.search(rf"\b{re.escape(name)}\b", str(mistake))]
-        raise InvalidConfig(_placed(str(mistake), named, at)) from mistake
-    return settings, warnings
-
-
-def _placed(text: str, names: Iterable[str], places: Mapping[str, str]) -> str:
-    found = [places[name] for name in names if name in places]
-    return f"{', '.join(found)}: {text}" if found else text
-
-
-def check(settings: BrokerSettings) -> None:
-    """The rules that join several properties."""
-    _check_node(settings)
-    _check_listeners(settings)
-    check_logs(settings)
-    check_groups(settings)
-
-
-def with_dynamic(
-    settings: BrokerSettings,
-    cluster_default: Mapping[str, str],
-    broker: Mapping[str, str],
-) -> BrokerSettings:
-    """The settings with what was changed at run time laid over them.
-
-    Both layers were checked when they were stored. What this version cannot apply (a directory
-    may come from another one) is left out rather than keeping the node from starting.
-    """
-    values: dict[str, Any] = {}
-    for name, text in {**cluster_default, **broker}.items():
-        if name in DYNAMIC_BROKER_CONFIGS:
-            try:
-                values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
-            except InvalidConfig:
-                continue
-    return msgspec.structs.replace(settings, **values)
-
-
-def _explain(name: str, text: str) -> str:
-    """What to say about a name that is not honoured; raises if Kafka does not know it either."""
-    from headrace.settings import kafka_properties  # Large, and seldom needed.
-
-    reason = kafka_properties.reason_unsupported(name)
-    if reason is None:
-        hint = nearest(name, [*BROKER_CONFIGS, *kafka_properties.names()])
-        raise InvalidConfig(f"{name} is not a broker property{hint}")
-    definition = kafka_properties.definitions().get(name)
-    if definition is not None:
-        definition.read(text)  # A mistake in the file is one, whoever reads that property.
-    return f"{name} is ignored: {reason}"
-
-
-def _without_secrets(properties: Mapping[str, str]) -> dict[str, str | None]:
-    if not properties:
-        return {}
-    from headrace.settings.kafka_properties import is_sensitive
-
-    return {name: None if is_sensitive(name) else text for name, text in properties.items()}
-
-
-def _check_node(settings: BrokerSettings) -> None:
-    if settings.broker_id not in (-1, settings.node_id):
-        raise InvalidConfig(
-            f"node.id is {settings.node_id} and broker.id is {settings.broker_id}; "
-            "give node.id alone"
-        )
-    if set(settings.process_roles) != {"broker", "controller"}:
-        raise InvalidConfig(
-            "process.roles must be broker,controller: a node is its own quorum of one and cannot "
-            "join another yet"
-        )
-    voters = settings.controller_quorum_voters
-    alone = all(voter.startswith(f"{settings.node_id}@") for voter in voters)
-    if not alone or len(voters) > 1 or len(settings.controller_quorum_bootstrap_servers) > 1:
-        raise InvalidConfig(
-            "controller.quorum.voters and controller.quorum.bootstrap.servers may name only this "
-            "node: a quorum of several is not supported yet"
-        )
-
-
-def _check_listeners(settings: BrokerSettings) -> None:
-    listeners = parse_listeners(settings.listeners)
-    check_protocols(listeners, settings.protocols)
-    names = {listener.name for listener in settings.broker_listeners}
-    if not names:
-        raise InvalidConfig("listeners must have one for clients, such as PLAINTEXT://:9092")
-    for advertised in settings.advertised.values():
-        if advertised.name not in names | set(settings.controller_listener_names):
-            raise InvalidConfig(f"advertised.listeners: {advertised} has no twin in listeners")
-        if advertised.host == "0.0.0.0" and advertised.name in names:
-            raise InvalidConfig(
-                f"advertised.listeners: clients cannot be sent to {advertised}; give a host name "
-                "or address that they can reach"
-            )
-    between_brokers = settings.inter_broker_listener_name
-    if between_brokers is not None and between_brokers.upper() not in names:
-        raise InvalidConfig(f"inter.broker.listener.name: {between_brokers} is not in listeners")
-
-
-def check_groups(settings: BrokerSettings) -> None:
-    """What groups get unless they ask otherwise lies within what they may ask for."""
-    for kind in ("consumer", "share", "streams"):
-        for interval in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
-            name, low, high = (f"group.{kind}.{limit}{interval}" for limit in ("", "min.", "max."))
-            value, least, most = (getattr(settings, field_name(one)) for one in (name, low, high))
-            if not least <= value <= most:
-                raise InvalidConfig(
-                    f"{name} ({value}) must lie between {low} ({least}) and {high} ({most})"
-                )
-    members, sessions = settings.group_share_max_size, settings.group_share_max_share_sessions
-    if sessions < members:
-        raise InvalidConfig(
-            f"group.share.max.share.sessions ({sessions}) must be at least group.share.max.size "
-            f"({members}), so that every member of a group can have a session"
-        )
-
-
-def check_logs(settings: BrokerSettings) -> None:
-    if settings.retention_ms == 0:
-        raise InvalidConfig("log.retention.ms must be -1 (unlimited) or at least 1")
-    shortest = settings.log_cleaner_min_compaction_lag_ms
-    longest = settings.log_cleaner_max_compaction_lag_ms
-    if shortest > longest:
-        raise InvalidConfig(
-            f"log.cleaner.min.compaction.lag.ms ({shortest}) must not exceed "
-            f"log.cleaner.max.compaction.lag.ms ({longest})"
-        )
-    if settings.log_cleaner_threads < 1:
-        raise InvalidConfig("log.cleaner.threads must be at least 1")
-    least_bytes = _CLEANER_BUFFER_MIN * settings.log_cleaner_threads
-    if settings.log_cleaner_dedupe_buffer_size <= least_bytes:
-        raise InvalidConfig(
-            f"log.cleaner.dedupe.buffer.size must be more than {least_bytes}, which is 1 MB for "
-            f"each of log.cleaner.threads, not {settings.log_cleaner_dedupe_buffer_size}"
-        )
+# Properties that set the same limit in several units, finest first; the first that is given counts.
+UNITS = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)

@@ -1,7 +1,7 @@
 """The layers of a broker's configs: its properties file, the cluster's defaults, its own values.
 
-Every name has a definition here. Kafka lets anything be set on a running broker that is not one of
-its own fixed configs, because a plug-in may read it; what nobody knows might be a secret.
+Every name has a definition here. Kafka accepts any name on a running broker that is not one of
+its own fixed configs, because a plug-in may read it. Values of unknown names may be secrets.
 """
 
 import re
@@ -12,8 +12,8 @@ from itertools import dropwhile
 import msgspec
 
 from headrace.errors import InvalidConfig
-from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, with_dynamic
-from headrace.settings.broker_configs import field_name
+from headrace.settings.broker import BROKER_CONFIGS, UNITS, BrokerSettings, field_name
+from headrace.settings.broker_loading import with_dynamic
 from headrace.settings.definitions import (
     ConfigDefinition,
     ConfigSource,
@@ -22,14 +22,7 @@ from headrace.settings.definitions import (
     Value,
 )
 
-# Configs that say the same in several units; the first that is set counts.
-_ALIASES = (
-    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-    ("log.roll.ms", "log.roll.hours"),
-    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
-)
-
-# Kafka demands these in the file; what Headrace does without them is no default of Kafka's.
+# Kafka requires these in the file and has no defaults for them.
 _DEMANDED = ("node.id", "process.roles", "controller.listener.names")
 
 _LISTENER_CONFIG = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -53,7 +46,7 @@ class Synonym(msgspec.Struct, frozen=True):
 class BrokerLayers(msgspec.Struct, frozen=True, dict=True):
     """The layers of a broker's configs, from the properties file up to its own dynamic ones.
 
-    What follows from them is computed once: it is asked for again for each of hundreds of configs.
+    Derived values are cached, because they are needed for each of hundreds of configs.
     """
 
     static: BrokerSettings
@@ -62,15 +55,19 @@ class BrokerLayers(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def settings(self) -> BrokerSettings:
-        """All layers laid over each other."""
+        """The settings after all layers are applied."""
         return with_dynamic(self.static, self.dynamic_default, self.dynamic)
 
     @cached_property
     def _file(self) -> dict[str, str | None]:
-        """The properties file as Kafka would have to have it, with both names of the node."""
+        """The properties file with all properties that Kafka requires, and both names of the node.
+
+        Kafka 4 reports the advertised listeners as a static config also where the file has none.
+        """
         static = self.static
-        demanded = {name: getattr(static, field_name(name)) for name in _DEMANDED}
-        texts = {name: BROKER_CONFIGS[name].render(value) for name, value in demanded.items()}
+        values = {name: getattr(static, field_name(name)) for name in _DEMANDED}
+        values["advertised.listeners"] = _advertised(static)
+        texts = {name: BROKER_CONFIGS[name].render(value) for name, value in values.items()}
         return {"broker.id": texts["node.id"], **texts, **static.given, **static.ignored}
 
     @property
@@ -79,10 +76,12 @@ class BrokerLayers(msgspec.Struct, frozen=True, dict=True):
         return dict.fromkeys((*self._file, *self.dynamic_default, *self.dynamic))
 
     def value_of(self, definition: ConfigDefinition, settings: BrokerSettings) -> Value:
-        """What a config comes to; one that Headrace does not honour is what the top layer says."""
+        """The effective value of a config; the top layer's text if Headrace ignores the config."""
         name = definition.name
         if name == "broker.id":
             return settings.node_id
+        if name == "advertised.listeners":
+            return _advertised(settings)
         if name in BROKER_CONFIGS:
             value: Value = getattr(settings, field_name(name))
             return value
@@ -95,8 +94,8 @@ class BrokerLayers(msgspec.Struct, frozen=True, dict=True):
     def synonyms(self, name: str) -> tuple[Synonym, ...]:
         """Every layer that sets a config, strongest first.
 
-        Like Kafka, the list begins where the asked name itself is set: a `log.retention.hours`
-        alone does not count as a source of `log.retention.ms`.
+        As in Kafka, the list begins at the first layer that sets the name itself. So
+        `log.retention.hours` alone does not count as a source of `log.retention.ms`.
         """
         names = _names_of(name)
         layers: tuple[tuple[Mapping[str, str | None], ConfigSource], ...] = (
@@ -115,12 +114,12 @@ class BrokerLayers(msgspec.Struct, frozen=True, dict=True):
 
 
 def definition_of(name: str) -> ConfigDefinition:
-    """What there is to know of a broker config, whoever knows it."""
+    """The definition of a broker config: Headrace's, Kafka's, or one for an unknown name."""
     return BROKER_CONFIGS.get(name) or _foreign_definition(name)
 
 
 def is_known(name: str) -> bool:
-    """Whether Kafka's broker itself knows a config, or ours; else a plug-in may."""
+    """Return whether the config is defined by Kafka's broker or by Headrace."""
     from headrace.settings import kafka_properties
 
     return (
@@ -131,7 +130,7 @@ def is_known(name: str) -> bool:
 
 
 def base_name(name: str) -> str:
-    """The config that `listener.name.<listener>.` stands before, which gives it its type."""
+    """The config after the prefix `listener.name.<listener>.`, which defines the type."""
     match = _LISTENER_CONFIG.fullmatch(name)
     if match is None:
         return name
@@ -140,7 +139,7 @@ def base_name(name: str) -> str:
 
 
 def shown(name: str, text: str | None) -> str | None:
-    """A value as anybody may see it."""
+    """Return a value without secrets."""
     return None if definition_of(name).is_sensitive else text
 
 
@@ -163,24 +162,28 @@ def _foreign_definition(name: str) -> ConfigDefinition:
     )
 
 
+def _advertised(settings: BrokerSettings) -> tuple[str, ...]:
+    if settings.advertised_listeners is not None:
+        return settings.advertised_listeners
+    return tuple(map(str, settings.broker_listeners))
+
+
 def _names_of(name: str) -> tuple[str, ...]:
-    if name == "log.flush.interval.ms":
-        return (name, "log.flush.scheduler.interval.ms")
     if name.startswith("listener.name."):
         return tuple(dict.fromkeys((name, base_name(name))))
-    return next((group for group in _ALIASES if name in group), (name,))
+    return next((group for group in UNITS if name in group), (name,))
 
 
 def _read(definition: ConfigDefinition, text: str) -> Value:
     try:
         return definition.read(text)
     except InvalidConfig:
-        return text  # Stored by something that knew it as another type.
+        return text  # Stored by a version that defined another type.
 
 
 @lru_cache(maxsize=1024)  # Names come from clients.
 def _defaults(names: tuple[str, ...]) -> Mapping[str, str]:
-    """The defaults of some configs as text; a config whose default is none has no such layer."""
+    """The defaults of some configs as text, without configs that have no default."""
     definitions = [definition_of(name) for name in names if name not in _DEMANDED]
     rendered = {one.name: one.render(one.default) for one in definitions}
     return {name: text for name, text in rendered.items() if text is not None}

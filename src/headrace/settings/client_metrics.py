@@ -1,4 +1,4 @@
-"""The configs of a client metrics subscription (KIP-714): which clients push what, how often."""
+"""The configs of a client metrics subscription (KIP-714): clients, metrics and interval."""
 
 from collections.abc import Mapping
 
@@ -26,7 +26,7 @@ def _match_patterns(value: Value) -> str | None:
         try:
             re.compile(pattern)
         except re.error as error:
-            return f"has a pattern that is no regular expression ({error})"
+            return f"has an invalid regular expression ({error})"
     return None
 
 
@@ -36,20 +36,20 @@ CLIENT_METRICS_CONFIGS: Mapping[str, ConfigDefinition] = {
         type=ConfigType.INT,
         default=300_000,
         validator=between(100, 3_600_000),
-        documentation="How often a client of this subscription pushes its metrics.",
+        documentation="Interval at which clients of this subscription push metrics.",
     ),
     "metrics": ConfigDefinition(
         name="metrics",
         type=ConfigType.LIST,
         default=(),
-        documentation="Prefixes of the metrics that clients push; * asks for all of them.",
+        documentation="Prefixes of the metrics that clients push; * is all metrics.",
     ),
     "match": ConfigDefinition(
         name="match",
         type=ConfigType.LIST,
         default=(),
         validator=_match_patterns,
-        documentation="Which clients this subscription is for, as key=pattern pairs.",
+        documentation="Clients of this subscription, as key=pattern pairs.",
     ),
 }
 
@@ -57,8 +57,8 @@ CLIENT_METRICS_CONFIGS: Mapping[str, ConfigDefinition] = {
 def validate(configs: Mapping[str, str]) -> None:
     """Raise unless a subscription may have these configs.
 
-    As in Kafka, an unknown name and an interval out of bounds are invalid requests, and
-    everything else that is wrong is an invalid config.
+    As in Kafka, an unknown name and an interval out of bounds are invalid requests. All other
+    mistakes are invalid configs.
     """
     for name, text in configs.items():
         definition = CLIENT_METRICS_CONFIGS.get(name)

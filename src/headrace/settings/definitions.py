@@ -1,4 +1,4 @@
-"""What a config is: its name, type, default, limits and meaning, and how its text is read.
+"""The definition of a config: name, type, default, limits, meaning and parser.
 
 One `ConfigDefinition` serves every use of a config: reading `server.properties`, checking a
 CreateTopics request, and answering DescribeConfigs. Types and sources carry Kafka's own ids.
@@ -21,7 +21,7 @@ DOUBLE_MAX = 1.7976931348623157e308
 
 
 class ConfigType(IntEnum):
-    """The type ids of DescribeConfigs; UNKNOWN is that of a config that only a plug-in knows."""
+    """The type ids of DescribeConfigs; configs of plug-ins are UNKNOWN."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -36,7 +36,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, with the ids of DescribeConfigs; lower ids win."""
+    """The origin of a value, with the ids of DescribeConfigs; lower ids win."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -49,7 +49,7 @@ class ConfigSource(IntEnum):
 
 
 class UpdateMode(IntEnum):
-    """Whether a broker config may change while the broker runs."""
+    """The way a broker config may change while the broker runs."""
 
     READ_ONLY = 0
     PER_BROKER = 1
@@ -79,13 +79,13 @@ class ConfigDefinition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.update_mode is UpdateMode.READ_ONLY
 
     def parse(self, text: str) -> Value:
-        """The typed value; the error names the config and what it must be."""
+        """The typed value; the error names the config and the valid values."""
         value = self.read(text)
         self.check(value)
         return value
 
     def read(self, text: str) -> Value:
-        """The typed value of a text that is stored already, whatever the limits were then."""
+        """The typed value of a stored text, without a check of its limits."""
         return _PARSERS[self.type](self.name, text)
 
     def check(self, value: Value) -> None:
@@ -147,7 +147,7 @@ def one_of(*choices: str) -> Validator:
 
 
 def each_of(*choices: str) -> Validator:
-    """For lists; an empty list is fine."""
+    """Check the items of a list; an empty list is valid."""
 
     def check(value: Value) -> str | None:
         if isinstance(value, tuple) and not set(value) <= set(choices):

@@ -1,4 +1,4 @@
-"""What DescribeConfigs says of a config: its value, where that came from, and what lies beneath.
+"""The answer of DescribeConfigs for a config: value, source and synonyms.
 
 Pure and free of wire types, so that the API handler only copies fields into its response.
 """
@@ -17,7 +17,7 @@ from headrace.settings.topic import TOPIC_CONFIGS, value_of
 
 
 class DescribedConfig(msgspec.Struct, frozen=True):
-    """A config as DescribeConfigs tells it; the value of a sensitive one is None."""
+    """A config as in DescribeConfigs; sensitive configs have no value."""
 
     definition: ConfigDefinition
     value: str | None
@@ -31,7 +31,7 @@ class DescribedConfig(msgspec.Struct, frozen=True):
 
 
 def describe_broker(layers: BrokerLayers) -> list[DescribedConfig]:
-    """Every config that Kafka's broker has, and whatever else was set; internal ones if set."""
+    """Every config of Kafka's broker and every other config that is set; internal ones if set."""
     from headrace.settings import kafka_properties
 
     settings = layers.settings
@@ -46,7 +46,7 @@ def describe_broker(layers: BrokerLayers) -> list[DescribedConfig]:
 
 
 def describe_cluster_default(layers: BrokerLayers) -> list[DescribedConfig]:
-    """Only the configs that are set for the cluster as a whole, and only that layer of them."""
+    """Only the configs that are set for the whole cluster, and only that layer of them."""
     alone = BrokerLayers(BrokerSettings(), dynamic_default=layers.dynamic_default)
     described = []
     for name, text in layers.dynamic_default.items():
@@ -74,7 +74,7 @@ def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> list[D
 
 
 def describe_client_metrics(configs: Mapping[str, str]) -> list[DescribedConfig]:
-    """The configs of a subscription; what it does not set has its default."""
+    """The configs of a subscription, including defaults."""
     return [
         _described(
             definition,
@@ -87,7 +87,7 @@ def describe_client_metrics(configs: Mapping[str, str]) -> list[DescribedConfig]
 
 
 def describe_group(configs: Mapping[str, str], layers: BrokerLayers) -> list[DescribedConfig]:
-    """Every config of a group; what it does not set is as the broker sets it for all groups."""
+    """Every config of a group, including values that it inherits from the broker."""
     described = []
     for name, definition in GROUP_CONFIGS.items():
         value = group_value_of(name, configs, layers.settings)

@@ -11,9 +11,9 @@ _DURATION = re.compile(
 
 
 def duration_ms(text: str) -> int | None:
-    """The milliseconds of a duration such as PT1H30M or P2DT0.5S; None if it is none.
+    """The milliseconds of a duration such as PT1H30M or P2DT0.5S; None if the text is invalid.
 
-    Signs are left out: nothing here lasts less than no time.
+    Signs are invalid: no duration here is negative.
     """
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groups()):

@@ -1,7 +1,7 @@
-"""Which broker configs may change while the broker runs, and to what.
+"""The rules for broker configs that change while the broker runs.
 
-The rules are Kafka's, also for configs that have no effect here: what it takes is taken, and what
-it refuses is refused with its code, INVALID_REQUEST.
+The rules are Kafka's, also for configs that have no effect here. Values that Kafka rejects are
+rejected with Kafka's code, INVALID_REQUEST.
 """
 
 from collections.abc import Mapping
@@ -10,17 +10,12 @@ from typing import Any
 import msgspec
 
 from headrace.errors import InvalidConfig, InvalidRequest
-from headrace.settings.broker import (
-    DYNAMIC_BROKER_CONFIGS,
-    BrokerSettings,
-    check_groups,
-    check_logs,
-)
-from headrace.settings.broker_configs import field_name
+from headrace.settings.broker import DYNAMIC_BROKER_CONFIGS, BrokerSettings, field_name
 from headrace.settings.broker_layers import BrokerLayers, base_name, definition_of, is_known
+from headrace.settings.broker_loading import check_groups, check_logs
 from headrace.settings.definitions import ConfigDefinition, UpdateMode, Value
 
-# Of the configs that can differ between listeners, those that can also be set for all brokers.
+# Configs per listener that can also be set for all brokers.
 _LISTENER_CLUSTER_WIDE = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 )
@@ -37,7 +32,7 @@ _THREAD_COUNTS = frozenset(
 )
 
 # Kafka opens and closes listeners while it runs. Here they are opened at the start, so a change is
-# refused: who is told that a port is open would wait for it in vain.
+# refused: the broker would announce a listener that is not open.
 _OPENED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
 
 
@@ -70,7 +65,7 @@ def _check_scope(definition: ConfigDefinition, *, is_per_broker: bool) -> None:
         case _ if is_listeners and not is_per_broker:
             raise InvalidRequest(f"{name} cannot be set for all brokers at once; name the broker")
         case _ if not is_known(name):
-            pass  # A plug-in may know it, so Kafka lets it through.
+            pass  # A plug-in may define the config, so Kafka accepts it.
         case UpdateMode.READ_ONLY:
             raise InvalidRequest(
                 f"{name} cannot be changed while the broker runs; set it in the properties file "

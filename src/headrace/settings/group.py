@@ -1,15 +1,14 @@
-"""The configs of a group: what one group may have otherwise than the broker sets for all.
+"""The configs of a group: overrides of the broker's group settings.
 
-A group stores only its overrides, and they must lie within the limits that the broker sets. Where
-those limits have moved since, the nearest value within them counts.
+A group stores only its overrides, which must be within the broker's limits. If the limits change
+later, the nearest value within them is used.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from headrace.errors import InvalidConfig
-from headrace.settings.broker import BrokerSettings
-from headrace.settings.broker_configs import field_name
+from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, field_name
 from headrace.settings.definitions import (
     ConfigDefinition,
     ConfigType,
@@ -29,18 +28,21 @@ BY_DURATION = "by_duration:"
 
 
 class _Row(NamedTuple):
-    """A config of a group; `group.` before its name gives the broker's, if there is one."""
+    """A config of a group.
+
+    `group.` before the name gives the broker config with the default for all groups. A row with a
+    default of its own has no such broker config.
+    """
 
     name: str
-    default: Value
     validator: Validator | None
     documentation: str
     type: ConfigType = _INT
-    has_broker_config: bool = True
+    default: Value = None
 
 
 def _offset_reset(value: Value) -> str | None:
-    """Where a share group starts: an end of the log, or some time ago."""
+    """Check the start of a share group: an end of the log, or some time ago."""
     if value in ("earliest", "latest"):
         return None
     is_duration = isinstance(value, str) and value.startswith(BY_DURATION)
@@ -50,54 +52,54 @@ def _offset_reset(value: Value) -> str | None:
 
 
 def _dead_letter_topic(value: Value) -> str | None:
-    """What the broker writes by itself must not reach a topic that others rely on."""
+    """Reject internal topics, which the broker must not fill with dead letters."""
     if isinstance(value, str) and value.startswith("__"):
         return "must not be an internal topic"
     return None
 
 
 _ROWS = (
-    _Row("consumer.session.timeout.ms", 45_000, at_least(1),
-         "A member of the consumer group that was silent for this long is removed."),
-    _Row("consumer.heartbeat.interval.ms", 5_000, at_least(1),
-         "How often the members of the consumer group send a heartbeat."),
-    _Row("consumer.assignment.interval.ms", 1_000, at_least(0),
-         "The least time between two assignments of the consumer group."),
-    _Row("share.session.timeout.ms", 45_000, at_least(1),
-         "A member of the share group that was silent for this long is removed."),
-    _Row("share.heartbeat.interval.ms", 5_000, at_least(1),
-         "How often the members of the share group send a heartbeat."),
-    _Row("share.record.lock.duration.ms", 30_000, at_least(1_000),
-         "How long a record is held for the member that acquired it."),
-    _Row("share.delivery.count.limit", 5, at_least(2),
-         "How often a record is delivered before it is given up."),
-    _Row("share.partition.max.record.locks", 2_000, at_least(100),
-         "How many records of a partition may be under way at once."),
-    _Row("share.auto.offset.reset", "latest", _offset_reset,
-         "Where a share group begins to read a partition.", _STRING, has_broker_config=False),
-    _Row("share.isolation.level", "read_uncommitted", one_of("read_committed", "read_uncommitted"),
-         "Whether records of transactions under way or aborted are delivered.", _STRING,
-         has_broker_config=False),
-    _Row("share.renew.acknowledge.enable", True, None,
-         "Whether members may renew their hold on a record.", _BOOLEAN, has_broker_config=False),
-    _Row("share.assignment.interval.ms", 1_000, at_least(0),
-         "The least time between two assignments of the share group."),
-    _Row(_DEAD_LETTERS, "", _dead_letter_topic,
-         "The topic for records that the share group gives up; empty for none.", _STRING,
-         has_broker_config=False),
-    _Row("errors.deadletterqueue.copy.record.enable", False, None,
-         "Whether a dead letter holds a copy of the record, or only says which one it was.",
-         _BOOLEAN, has_broker_config=False),
-    _Row("streams.session.timeout.ms", 45_000, at_least(1),
-         "A member of the streams group that was silent for this long is removed."),
-    _Row("streams.heartbeat.interval.ms", 5_000, at_least(1),
-         "How often the members of the streams group send a heartbeat."),
-    _Row("streams.num.standby.replicas", 0, at_least(0),
-         "How many members keep a copy of each task's state at hand."),
-    _Row("streams.initial.rebalance.delay.ms", 3_000, at_least(0),
-         "How long a new streams group waits for more members before it shares out tasks."),
-    _Row("streams.assignment.interval.ms", 1_000, at_least(0),
-         "The least time between two assignments of the streams group."),
+    _Row("consumer.session.timeout.ms", at_least(1),
+         "Time without a heartbeat after which a member of the consumer group is removed."),
+    _Row("consumer.heartbeat.interval.ms", at_least(1),
+         "Interval at which members of the consumer group send heartbeats."),
+    _Row("consumer.assignment.interval.ms", at_least(0),
+         "Minimum time between two assignments of the consumer group."),
+    _Row("share.session.timeout.ms", at_least(1),
+         "Time without a heartbeat after which a member of the share group is removed."),
+    _Row("share.heartbeat.interval.ms", at_least(1),
+         "Interval at which members of the share group send heartbeats."),
+    _Row("share.record.lock.duration.ms", at_least(1_000),
+         "Time after which an acquired record is available to other members again."),
+    _Row("share.delivery.count.limit", at_least(2),
+         "Maximum number of deliveries of a record, after which it is rejected."),
+    _Row("share.partition.max.record.locks", at_least(100),
+         "Maximum number of records of a partition that are in flight."),
+    _Row("share.auto.offset.reset", _offset_reset,
+         "Position at which a share group begins to read a partition.", _STRING, "latest"),
+    _Row("share.isolation.level", one_of("read_committed", "read_uncommitted"),
+         "Records to deliver: all, or only committed ones (read_committed).", _STRING,
+         "read_uncommitted"),
+    _Row("share.renew.acknowledge.enable", None,
+         "Allows members to renew the lock of a record.", _BOOLEAN, True),
+    _Row("share.assignment.interval.ms", at_least(0),
+         "Minimum time between two assignments of the share group."),
+    _Row(_DEAD_LETTERS, _dead_letter_topic,
+         "The topic for records that the share group rejects; empty for no topic.", _STRING,
+         ""),
+    _Row("errors.deadletterqueue.copy.record.enable", None,
+         "Copies the record into the dead letter, which otherwise has only its position.",
+         _BOOLEAN, False),
+    _Row("streams.session.timeout.ms", at_least(1),
+         "Time without a heartbeat after which a member of the streams group is removed."),
+    _Row("streams.heartbeat.interval.ms", at_least(1),
+         "Interval at which members of the streams group send heartbeats."),
+    _Row("streams.num.standby.replicas", at_least(0),
+         "Number of standby copies of the state of each task."),
+    _Row("streams.initial.rebalance.delay.ms", at_least(0),
+         "Time that a new streams group waits for more members before it assigns tasks."),
+    _Row("streams.assignment.interval.ms", at_least(0),
+         "Minimum time between two assignments of the streams group."),
 )  # fmt: skip
 
 
@@ -107,34 +109,26 @@ def _limit_name(name: str, end: str) -> str:
     return f"group.{kind}.{end}.{rest.removeprefix('num.')}"
 
 
-GROUP_CONFIGS: Mapping[str, ConfigDefinition] = {
-    row.name: ConfigDefinition(
+def _definition(row: _Row) -> ConfigDefinition:
+    behind = BROKER_CONFIGS.get(f"group.{row.name}")
+    return ConfigDefinition(
         name=row.name,
         type=row.type,
-        default=row.default,
+        default=row.default if behind is None else behind.default,
         validator=row.validator,
         documentation=row.documentation,
-        synonyms=(f"group.{row.name}",) if row.has_broker_config else (),
+        synonyms=() if behind is None else (behind.name,),
     )
-    for row in sorted(_ROWS)
+
+
+GROUP_CONFIGS: Mapping[str, ConfigDefinition] = {
+    row.name: _definition(row) for row in sorted(_ROWS)
 }
 """By name, in the order in which they are described."""
 
 
-BROKER_SETTINGS = frozenset(
-    field_name(setting)
-    for row in _ROWS
-    if row.has_broker_config
-    for setting in (
-        f"group.{row.name}",
-        *(_limit_name(row.name, end) for end in ("min", "max")),
-    )
-)
-"""The settings of the broker that are read here: defaults and limits."""
-
-
 def validate(configs: Mapping[str, str], settings: BrokerSettings) -> None:
-    """Raise unless a group may have these configs, each by itself and together."""
+    """Raise if a config of a group, or their combination, is invalid."""
     for name, text in configs.items():
         definition = GROUP_CONFIGS.get(name)
         if definition is None:
@@ -155,7 +149,7 @@ def validate(configs: Mapping[str, str], settings: BrokerSettings) -> None:
 
 
 def value_of(name: str, configs: Mapping[str, str], settings: BrokerSettings) -> Value:
-    """What a config comes to: the group's own value within the limits, or the broker's."""
+    """The effective value of a config: the group's value within the limits, or the broker's."""
     definition = GROUP_CONFIGS[name]
     if name not in configs:
         return broker_value(definition, settings)
@@ -167,7 +161,7 @@ def value_of(name: str, configs: Mapping[str, str], settings: BrokerSettings) ->
 
 
 def broker_value(definition: ConfigDefinition, settings: BrokerSettings) -> Value:
-    """What the broker sets for all groups."""
+    """The broker's value for all groups."""
     if not definition.synonyms:
         return definition.default
     value: Value = getattr(settings, field_name(definition.synonyms[0]))

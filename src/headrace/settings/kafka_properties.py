@@ -1,8 +1,8 @@
-"""Kafka's broker configs that Headrace knows and does not honour, and why not.
+"""Kafka's broker configs that have no effect in Headrace, each with the reason.
 
-They are taken, kept and described as Kafka does, so that tools and tests that set one work; each
-says by itself that it has no effect here. The facts about them are in `kafka_properties.txt`.
-Imported only when somebody names such a config, misspells one, or asks for all.
+These configs are accepted, stored and described as in Kafka, so that tools and tests that set one
+work; the description states that the config has no effect. `kafka_properties.txt` has the facts.
+The module is imported only when such a config, a misspelled one, or all configs are read.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from headrace.settings.definitions import (
     one_of,
 )
 
-# How many replicas are copied at once is governed by dynamic configs that no file can hold.
+# Dynamic configs, which no file can hold, limit the number of replicas copied at once.
 _REPLICATION_THROTTLES = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
@@ -34,7 +34,7 @@ _REPLICATION_THROTTLES = (
 # Read by plug-ins of Kafka that come with it, so no definition lists them.
 _PLUGIN_NAMES = "super.users allow.everyone.if.no.acl.found"
 
-# The time of ZooKeeper: Kafka 4 no longer knows these, old files still hold them.
+# Removed with ZooKeeper in Kafka 4; old files still contain them.
 _REMOVED_NAMES = """
 advertised.host.name advertised.port broker.id.generation.enable control.plane.listener.name
 controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms group.coordinator.new.enable
@@ -70,10 +70,7 @@ _REASONS = (
     ("rsm.config.", "tiered storage is not supported yet"),
     ("rlmm.config.", "tiered storage is not supported yet"),
     ("follower.fetch.", "tiered storage is not supported yet"),
-    ("replica.", "replication between brokers is not supported yet"),
-    ("num.replica.", "replication between brokers is not supported yet"),
-    ("controller.quorum.", "a node is its own quorum of one, with nobody to agree with"),
-    ("broker.", "a node is its own quorum of one, with nobody to agree with"),
+    ("replication.quota.", "throttling of replication is not supported yet"),
     ("quota.", "quotas are not supported yet"),
     ("client.quota.", "quotas are not supported yet"),
     ("num.network.threads", "one event loop serves all connections"),
@@ -107,7 +104,7 @@ def names() -> list[str]:
 
 @cache
 def definitions() -> Mapping[str, ConfigDefinition]:
-    """What Kafka knows of each config that a properties file may hold."""
+    """Kafka's definition of each config of a properties file."""
     text = files("headrace.settings").joinpath("kafka_properties.txt").read_text()
     rows = [_definition(line) for line in text.splitlines() if not line.startswith("#")]
     return {row.name: row for row in rows}
@@ -130,7 +127,7 @@ def dynamic_definitions() -> Mapping[str, ConfigDefinition]:
 
 
 def reason_unsupported(name: str) -> str | None:
-    """Why Headrace does not honour a property that Kafka knows; None if Kafka knows it neither."""
+    """The reason why a property of Kafka has no effect; None if Kafka has no such property."""
     if name in _REMOVED_NAMES.split():
         return "Kafka 4 removed it"
     if name not in names() and not name.startswith(_PLUGIN_PREFIXES):
@@ -141,7 +138,7 @@ def reason_unsupported(name: str) -> str | None:
 def reason_without_effect(name: str) -> str:
     """Why a config that was set while the broker runs changes nothing, whatever its name is."""
     if name in _REPLICATION_THROTTLES:
-        return "nothing is copied between brokers, so there is nothing to throttle"
+        return "throttling of replication is not supported yet"
     reason = reason_unsupported(name)
     if reason is not None:
         return reason
@@ -151,7 +148,7 @@ def reason_without_effect(name: str) -> str:
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a value must not be shown; what plug-ins read might be anything, so it is too."""
+    """Return whether a value must be hidden; values of plug-ins are always hidden."""
     known = definitions().get(name)
     is_plugins = known is None and name not in _REMOVED_NAMES.split()
     return is_plugins or name.endswith(_SECRET_ENDINGS)

@@ -5,22 +5,22 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from headrace.errors import InvalidConfig
+from headrace.runtime.addresses import address_text
 
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PORT_MAX = 65535
 _EVERY_INTERFACE = ("0.0.0.0", "::", "")
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """One address under a name; an empty host stands for every interface."""
+    """One address under a name; an empty host means every interface."""
 
     name: str
     host: str
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{address_text(self.host, self.port)}"
 
     @property
     def is_every_interface(self) -> bool:
@@ -29,7 +29,7 @@ class Listener(msgspec.Struct, frozen=True):
 
 
 def parse_listener(text: str, config_name: str = "listeners") -> Listener:
-    """One `NAME://host:port`; names are upper case, an IPv6 host stands in brackets."""
+    """One `NAME://host:port`; names are upper case, an IPv6 host is in brackets."""
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -71,10 +71,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
         name, _, protocol = pair.strip().partition(":")
         if not pair.strip():
             continue
-        if protocol.strip().upper() not in _PROTOCOLS:
+        if protocol.strip().upper() not in PROTOCOLS:
             raise InvalidConfig(
                 f"listener.security.protocol.map: {pair.strip()!r} must be a listener name, a "
-                f"colon and one of {', '.join(_PROTOCOLS)}"
+                f"colon and one of {', '.join(PROTOCOLS)}"
             )
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols
@@ -91,6 +91,5 @@ def check_protocols(listeners: Iterable[Listener], protocols: Mapping[str, str])
             )
         if protocol != "PLAINTEXT":
             raise InvalidConfig(
-                f"listeners: {listener} asks for {protocol}, which is not supported yet; "
-                "use PLAINTEXT"
+                f"listeners: {listener} uses {protocol}, which is not supported yet; use PLAINTEXT"
             )

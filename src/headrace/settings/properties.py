@@ -1,7 +1,7 @@
 """Java `.properties` text, the format of `server.properties` and `meta.properties`.
 
 The rules are Java's: `#` and `!` open comments, a key ends at the first unescaped `=`, `:` or
-blank, a line that ends in an odd number of backslashes goes on in the next one, and
+blank, a line that ends in an odd number of backslashes continues in the next one, and
 backslash escapes include `\\uXXXX`. Later lines win over earlier ones.
 """
 
@@ -39,12 +39,12 @@ def parse(text: str) -> dict[str, str]:
 
 
 def read(path: str) -> dict[str, str]:
-    """The properties of a file; one that cannot be read is an error that says why."""
+    """The properties of a file; raises with the reason if the file cannot be read."""
     return {entry.name: entry.value for entry in read_entries(path)}
 
 
 def read_entries(path: str) -> list[Property]:
-    """Like `read`, with the lines that the properties stand on."""
+    """Like `read`, with line numbers."""
     try:
         with open(path, encoding="utf-8") as file:
             return list(entries(file.read()))

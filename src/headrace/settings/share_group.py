@@ -11,7 +11,7 @@ from headrace.settings.group import BY_DURATION, value_of
 
 
 class ShareGroupSettings(msgspec.Struct, frozen=True):
-    """What counts for every partition that a group shares out."""
+    """The limits for every partition of a share group."""
 
     delivery_count_limit: int
     record_locks_max: int
@@ -24,7 +24,7 @@ class ShareGroupSettings(msgspec.Struct, frozen=True):
 
     @property
     def reset_duration_ms(self) -> int | None:
-        """How far back the group begins, unless it begins at an end of the log."""
+        """The age at which the group begins, unless it begins at an end of the log."""
         if not self.auto_offset_reset.startswith(BY_DURATION):
             return None
         return duration_ms(self.auto_offset_reset.removeprefix(BY_DURATION))

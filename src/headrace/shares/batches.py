@@ -1,4 +1,4 @@
-"""State batches put together: what was known of a share partition, and what has been added."""
+"""Combine the state batches of a share partition with added ones."""
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
@@ -11,10 +11,9 @@ def combine(
 ) -> tuple[StateBatch, ...]:
     """The batches in order and without overlap, from the start offset on.
 
-    Where two speak of the same offset, the higher delivery count is the later word, and with
-    equal counts the higher delivery state: a record that was delivered is not undelivered again.
-    Neighbours that say the same become one. This is Kafka's rule, so that either of us reads the
-    same state out of one log.
+    If two batches cover the same offset, the higher delivery count wins, and with equal counts
+    the higher delivery state: a delivered record never becomes undelivered. Equal neighbours
+    are merged. This is Kafka's rule, so both read the same state from one log.
     """
     waiting = [
         (first if first > start_offset else start_offset, last, count, state)
@@ -38,7 +37,7 @@ _Span = tuple[int, int, int, int]
 
 
 def _settle(done: list[_Span], span: _Span, waiting: list[_Span]) -> None:
-    """Two spans overlap: cut the weaker one, and put what is left of it back in the queue."""
+    """Cut the weaker of two overlapping spans, and put its remainder back in the queue."""
     first, last, *rank = span
     other_first, other_last, *other_rank = done[-1]
     if rank <= other_rank:

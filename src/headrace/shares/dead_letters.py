@@ -1,4 +1,4 @@
-"""What a dead letter says: which record of which group was given up, when and why (KIP-1191)."""
+"""Dead letters: record, group, time and reason of a rejected record (KIP-1191)."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from headrace.protocol.batches import HEADER_SIZE, Record, build_batch
 from headrace.protocol.records import Headers
 
 PREFIX = "__dlq.errors."
-_NUMBERS_BYTES = 32  # Lengths, deltas and counts of a record, at their longest.
+_NUMBERS_BYTES = 32  # Maximum size of the lengths, deltas and counts of a record.
 _LENGTH_BYTES = 5
 
 
 class Origin(NamedTuple):
-    """Where a record was given up."""
+    """The place of a rejected record."""
 
     group_id: str
     topic: str
@@ -27,9 +27,9 @@ def dead_letter(
     now_ms: int,
     record: Record | None,
 ) -> Record:
-    """The letter of one record; with the record itself where the group wants a copy.
+    """The dead letter of one record; with the record itself if the group wants a copy.
 
-    What the record says of an earlier death is left out: it would be taken for this one's.
+    Headers of an earlier dead letter are dropped, so that they are not mistaken for this one's.
     """
     limit_reached = delivery_count >= delivery_count_limit
     facts: Headers = (
@@ -52,7 +52,7 @@ def dead_letter(
 
 
 def letter_batches(letters: Iterable[Record], size_max: int) -> Iterator[bytearray]:
-    """Letters as batches that a topic takes; one that is too large goes without its copy."""
+    """Return letters as batches of a valid size; a letter that is too large gets no copy."""
     batch: list[Record] = []
     size = HEADER_SIZE
     for letter in letters:
@@ -71,7 +71,7 @@ def letter_batches(letters: Iterable[Record], size_max: int) -> Iterator[bytearr
 
 
 def _size_of(letter: Record) -> int:
-    """No less than what the letter takes in a batch."""
+    """An upper bound of the letter's size in a batch."""
     contents = [letter.key, letter.value]
     for name, content in letter.headers:
         contents += [name.encode(), content]

@@ -1,14 +1,13 @@
-"""One share partition: who has been given which records, and what became of them (KIP-932).
+"""One share partition: deliveries of records to members and their outcomes (KIP-932).
 
 Members of a share group do not own partitions. The leader of a partition gives each record to
-one member, for as long as its lock lasts. The member accepts it, gives it back (release), gives it
-up (reject) or asks for more time (renew); a record whose lock runs out comes back by itself. What
-comes back once too often, or was given up, is archived, and if the group has a dead letter
-topic it goes there first.
+one member, for as long as its lock lasts. The member accepts, releases, rejects or renews it; a
+record whose lock expires is released. A record that exceeds the delivery limit, or was rejected,
+is archived; if the group has a dead letter topic, the record is copied there first.
 
-Acquiring is not written anywhere: after a crash the record is simply given out again. Every other
-step is a `Change`, which is written before it counts: decide, let the persister write, then
-`apply` or `roll_back`. Meanwhile the records can neither be acquired nor acknowledged.
+Acquisitions are not persisted: after a crash the record is delivered again. Every other step is a
+`Change`, which is written before it takes effect: decide, let the persister write, then `apply` or
+`roll_back`. Meanwhile the records can neither be acquired nor acknowledged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,12 +16,12 @@ from typing import NamedTuple
 from headrace.errors import InvalidRecordState, InvalidRequest
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.runs import Change, RecordState, Run, Runs
-from headrace.shares.selection import Piece, Selection, ShareLimits, Span, Wish
+from headrace.shares.selection import Pick, Piece, Selection, ShareLimits, Span
 from headrace.shares.state import SharePartitionState, StateBatch
 
 
 class Acknowledgement(NamedTuple):
-    """What a member says of some offsets: one type for all of them, or one for each."""
+    """A member's acknowledgement of some offsets: one type for all of them, or one for each."""
 
     first: int
     last: int
@@ -30,7 +29,7 @@ class Acknowledgement(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Records that a member has been given, all for the same time."""
+    """Records that a member has acquired with one lock."""
 
     first: int
     last: int
@@ -49,7 +48,7 @@ class SharePartition:
 
     @classmethod
     def load(cls, state: SharePartitionState, start_offset: int) -> "SharePartition":
-        """As the last leader left it; what it had given out and not settled is free again."""
+        """Load the last leader's state; acquired records become available again."""
         loaded = cls(start_offset, state.state_epoch)
         runs = loaded.runs
         for first, last, delivery_state, count in sorted(state.batches):
@@ -65,20 +64,20 @@ class SharePartition:
         loaded._may_be_free = bool(runs.items)
         return loaded
 
-    # --- what there is --------------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> int:
-        """Everything before it is done with."""
+        """The offset before which all records are settled."""
         return self.runs.start_offset
 
     @property
     def next_offset(self) -> int:
-        """The first offset that nobody was ever given."""
+        """The first offset that was never delivered."""
         return self.runs.next_offset
 
     def fetch_offset(self) -> int:
-        """Where to read for the next member: what has come back goes first."""
+        """The offset to read for the next member: released records come first."""
         if self._may_be_free:
             for run in self.runs.items:
                 if run.is_free:
@@ -91,30 +90,30 @@ class SharePartition:
         return in_flight < limits.record_locks_max or self.fetch_offset() < self.runs.next_offset
 
     def next_deadline_ms(self) -> int | None:
-        """When the first lock runs out."""
+        """The time when the first lock expires."""
         deadlines = [
             run.deadline_ms for run in self.runs.items if run.state is RecordState.ACQUIRED
         ]
         return min(deadlines, default=None)
 
-    # --- giving out -----------------------------------------------------------------------------
+    # --- acquisition ----------------------------------------------------------------------------
 
     def acquire(
         self,
-        wish: Wish,
+        pick: Pick,
         fetch_offset: int,
         spans: Iterable[Span],
         limits: ShareLimits,
         now_ms: int,
     ) -> list[Acquired]:
-        """Give a member records of the batches that were read from an offset on.
+        """Let a member acquire records of the batches that were read from an offset on.
 
-        Batches are looked at one by one and only until the wish is met. Where the log has none
-        any more (compacted) or they are skipped, their offsets are archived on the way.
+        Batches are checked one by one until the pick is complete. Offsets without a record
+        (compacted or skipped) are archived.
         """
-        pieces = Selection(self.runs, wish, limits).of(fetch_offset, spans)
+        pieces = Selection(self.runs, pick, limits).of(fetch_offset, spans)
         acquired = [
-            self._give(piece, wish.member_id, now_ms + limits.lock_duration_ms)
+            self._give(piece, pick.member_id, now_ms + limits.lock_duration_ms)
             for piece in pieces
             if not self._pass_over(piece)
         ]
@@ -145,7 +144,7 @@ class SharePartition:
             run.deadline_ms = deadline_ms
         return Acquired(piece.first, piece.last, piece.count + 1)
 
-    # --- taking back ----------------------------------------------------------------------------
+    # --- acknowledgement ------------------------------------------------------------------------
 
     def acknowledge(
         self,
@@ -154,10 +153,10 @@ class SharePartition:
         limits: ShareLimits,
         now_ms: int,
     ) -> Change | None:
-        """What a member says of records that it holds: all of it counts, or nothing.
+        """Acknowledge records that a member holds, all of them or none.
 
-        Offsets before the start are done with already, and passed over. Returns nothing if there
-        is nothing to be written, as with renewals.
+        Offsets before the start are done already and skipped. Returns None if there is no record
+        to be written, as with renewals.
         """
         said: list[tuple[int, int, AcknowledgeType]] = []
         before = -1
@@ -166,7 +165,7 @@ class SharePartition:
                 continue
             first = max(one.first, self.start_offset)
             if first <= before:
-                raise InvalidRecordState(f"offset {first} is acknowledged twice at once")
+                raise InvalidRecordState(f"offset {first} is acknowledged twice in one request")
             before = one.last
             self._check_held(member_id, first, one.last)
             said.extend(_steps(one, first))
@@ -204,7 +203,7 @@ class SharePartition:
         return self._change(changed)
 
     def release(self, member_id: str, limits: ShareLimits) -> Change | None:
-        """A member is gone: what it held goes to others."""
+        """Release the records of a member that is gone."""
         held = [
             run
             for run in self.runs.items
@@ -215,7 +214,7 @@ class SharePartition:
         return self._release(held, limits)
 
     def expire(self, now_ms: int, limits: ShareLimits) -> Change | None:
-        """Locks have run out."""
+        """Release the records whose locks have expired."""
         late = [
             run
             for run in self.runs.items
@@ -233,7 +232,7 @@ class SharePartition:
     # --- dead letters ---------------------------------------------------------------------------
 
     def archiving(self) -> list[Acquired]:
-        """What is given up and not in the dead letter topic yet."""
+        """The rejected records that are not in the dead letter topic yet."""
         return [
             Acquired(run.first, run.last, run.count)
             for run in self.runs.items
@@ -241,7 +240,7 @@ class SharePartition:
         ]
 
     def archive(self, first: int, last: int) -> Change | None:
-        """Dead letters are written: their records are done with."""
+        """Archive the records whose dead letters are written."""
         first = max(first, self.start_offset)
         if first > last or last >= self.next_offset:
             return None
@@ -257,7 +256,7 @@ class SharePartition:
     # --- changes --------------------------------------------------------------------------------
 
     def _change(self, runs: list[Run]) -> Change | None:
-        """What the persister is to write: where the start will be, and what is open behind it."""
+        """The change for the persister: the new start, and the open records behind it."""
         if not runs:
             return None
         change = Change(runs)
@@ -275,7 +274,7 @@ class SharePartition:
         return change
 
     def apply(self, change: Change) -> list[Acquired]:
-        """The change is written; returns what has to go to the dead letter topic now."""
+        """Apply a written change; return the records for the dead letter topic."""
         letters = []
         for run in change.runs:
             target = run.target
@@ -287,18 +286,18 @@ class SharePartition:
         return letters
 
     def roll_back(self, change: Change) -> None:
-        """The change could not be written: the records stay with whom they are, locks running."""
+        """Undo a change that was not written: the records keep their owners and locks."""
         for run in change.runs:
             run.change = None
             run.target = run.state
 
     def drop_before(self, log_start_offset: int) -> None:
-        """Retention or a client has deleted records; it is written with the next change."""
+        """Move the start after deleted records; it is written with the next change."""
         self.runs.drop_before(log_start_offset)
 
 
 def _steps(said: Acknowledgement, first: int) -> Iterable[tuple[int, int, AcknowledgeType]]:
-    """Types of single offsets as few rows of one type each; what lies before `first` left out."""
+    """Runs of equal types of single offsets, without offsets before `first`."""
     if len(said.types) == 1:
         yield first, said.last, AcknowledgeType(said.types[0])
         return
@@ -322,7 +321,7 @@ def _outcome(kind: AcknowledgeType, count: int, limits: ShareLimits) -> RecordSt
 
 
 def _batches(runs: Iterable[Run], start_offset: int) -> list[StateBatch]:
-    """The runs as they are written, neighbours that fare alike in one."""
+    """Return the runs as they are written, with equal neighbours merged."""
     written: list[StateBatch] = []
     for run in runs:
         if run.last < start_offset:

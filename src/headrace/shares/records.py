@@ -14,7 +14,7 @@ def snapshot(
     created_ms: int,
     written_ms: int,
 ) -> CoordinatorRecord:
-    """All of a state; what came before it does not count any more."""
+    """A record with the whole state, which supersedes earlier records."""
     value = schemas.ShareSnapshotValue(
         snapshot_epoch=snapshot_epoch,
         state_epoch=state.state_epoch,
@@ -34,7 +34,7 @@ def update(
     state: SharePartitionState,
     batches: Sequence[StateBatch],
 ) -> CoordinatorRecord:
-    """What has changed since the last record."""
+    """A record with the changes since the last record."""
     value = schemas.ShareUpdateValue(
         snapshot_epoch=snapshot_epoch,
         leader_epoch=state.leader_epoch,
@@ -46,7 +46,7 @@ def update(
 
 
 def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
-    """The state is gone; the key is that of its snapshots."""
+    """A tombstone for the key of a state's snapshots."""
     return encode_record(schemas.ShareSnapshotKey(*key), None)
 
 

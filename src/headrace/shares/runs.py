@@ -1,9 +1,9 @@
-"""The records between a share partition's start and its end, as runs that fare alike.
+"""The records between a share partition's start and its end, as runs of equal state.
 
-A run is a row of offsets with one state, one delivery count and one owner. Whole batches are
-acquired and whole batches accepted, so there are few runs and most are never divided; where a
-client tells records apart its run is split at just those offsets. The runs leave no gap between
-them: what the log does not hold (compacted, aborted, a marker) is a run that is archived.
+A run is a range of offsets with one state, one delivery count and one owner. Whole batches are
+acquired and whole batches accepted, so there are few runs and most are never divided; if a client
+acknowledges single records, the run is split at just those offsets. The runs leave no gap: offsets
+that the log lacks (compacted, aborted, a marker) are an archived run.
 """
 
 from bisect import bisect_right
@@ -17,12 +17,12 @@ _COMPACT_FROM = 64
 
 
 class RecordState(IntEnum):
-    """Where a record stands in its delivery; the numbers are those of `__share_group_state`."""
+    """The delivery state of a record, with the numbers of `__share_group_state`."""
 
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
-    ARCHIVING = 3  # Given up, and not yet in the dead letter topic (KIP-1191).
+    ARCHIVING = 3  # Rejected, and not yet in the dead letter topic (KIP-1191).
     ARCHIVED = 4
 
     @property
@@ -31,7 +31,7 @@ class RecordState(IntEnum):
 
 
 class Run:
-    """Offsets in a row that share their fate; `target` is the state that is being written."""
+    """Consecutive offsets with one state; `target` is the state that is being written."""
 
     __slots__ = ("change", "count", "deadline_ms", "first", "last", "member_id", "state", "target")
 
@@ -53,17 +53,17 @@ class Run:
 
     @property
     def is_free(self) -> bool:
-        """Whether a member may have it now."""
+        """Return whether a member may acquire the run now."""
         return self.state is RecordState.AVAILABLE and self.change is None
 
     @property
     def is_done(self) -> bool:
-        """Whether nobody will ever be given it again, and that is written."""
+        """Return whether a written state excludes any further delivery."""
         return self.change is None and self.state.is_terminal
 
 
 class Change:
-    """A step that some runs take together once it is written; until then they stay as they are."""
+    """A step of several runs, which takes effect once it is written."""
 
     __slots__ = ("batches", "delivery_complete_count", "runs", "start_offset")
 
@@ -75,7 +75,7 @@ class Change:
 
 
 class Runs:
-    """Every run from the start offset to the next one that nobody was given yet."""
+    """Every run from the start offset to the first offset that was never delivered."""
 
     __slots__ = ("_compact_at", "done_count", "items", "next_offset", "start_offset")
 
@@ -83,7 +83,7 @@ class Runs:
         self.start_offset = start_offset
         self.next_offset = start_offset
         self.items: list[Run] = []
-        self.done_count = 0  # Records of runs that are done, behind one that is not.
+        self.done_count = 0  # Records of settled runs behind an open one.
         self._compact_at = _COMPACT_FROM
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ class Runs:
         return items[begin:end]
 
     def _split(self, index: int, offset: int) -> None:
-        """Divide a run before an offset; a step that it is taking is taken by both parts."""
+        """Divide a run before an offset; both parts belong to its pending step."""
         run = self.items[index]
         rest = Run(offset, run.last, run.state, run.count)
         rest.member_id, rest.deadline_ms = run.member_id, run.deadline_ms
@@ -127,7 +127,7 @@ class Runs:
         self.items.insert(index + 1, rest)
 
     def settle(self, run: Run, state: RecordState) -> None:
-        """A run has reached a state and belongs to nobody."""
+        """Set the state of a run and remove its owner."""
         run.state = run.target = state
         run.change = None
         run.member_id = ""
@@ -136,7 +136,7 @@ class Runs:
             self.done_count += run.last - max(run.first, self.start_offset) + 1
 
     def advance(self) -> None:
-        """Forget what is done at the front, and join what has become alike behind it."""
+        """Drop done runs at the front, and merge equal runs behind them."""
         items = self.items
         done = 0
         while done < len(items) and items[done].is_done:
@@ -149,7 +149,7 @@ class Runs:
             self._compact()
 
     def drop_before(self, offset: int) -> None:
-        """The log has lost what lies before an offset, whatever state that was in."""
+        """Drop the runs before an offset that the log has deleted."""
         if offset <= self.start_offset:
             return
         if offset >= self.next_offset:
@@ -165,7 +165,7 @@ class Runs:
         self.advance()
 
     def _compact(self) -> None:
-        """Join neighbours that fare alike; doing it at twice the size keeps it cheap."""
+        """Merge equal neighbours, only when the list has doubled, which keeps it cheap."""
         joined: list[Run] = []
         for run in self.items:
             last = joined[-1] if joined else None

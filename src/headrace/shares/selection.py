@@ -1,4 +1,4 @@
-"""Which records a member of a share group is given, of those that were read for it."""
+"""Select the records that a member of a share group acquires from a read."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from headrace.shares.runs import Run, Runs
 
 
 class ShareLimits(msgspec.Struct, frozen=True):
-    """What a group's configs say of its records."""
+    """The limits of a group's configs."""
 
     delivery_count_limit: int = 5
     record_locks_max: int = 2_000
@@ -19,15 +19,15 @@ class ShareLimits(msgspec.Struct, frozen=True):
 
 
 class Span(NamedTuple):
-    """A batch of the log; one that is skipped holds nothing for this group."""
+    """A batch of the log; a skipped one has no records for this group."""
 
     first: int
     last: int
     is_skipped: bool = False
 
 
-class Wish(NamedTuple):
-    """How much a member would like; a strict limit cuts batches, the usual one does not."""
+class Pick(NamedTuple):
+    """The limits of a member's request; a strict limit cuts batches, the usual one does not."""
 
     member_id: str
     max_records: int
@@ -36,7 +36,7 @@ class Wish(NamedTuple):
 
 
 class Piece:
-    """Offsets that are about to be given out, or passed over."""
+    """Offsets that will be acquired or skipped."""
 
     __slots__ = ("count", "first", "is_new", "is_skipped", "last")
 
@@ -49,19 +49,18 @@ class Piece:
 
 
 class Selection:
-    """Which offsets a member gets of what was read, decided before anything is changed.
+    """The offsets of a read that a member acquires, decided before any state changes.
 
-    A record that failed again and again may be what makes its neighbours fail. So from half of
-    the delivery limit on such a run is given out alone and in halves, and for the last time
-    record by record.
+    A record that failed repeatedly may make its neighbours fail. From half of the delivery limit
+    on, such a run is therefore delivered alone and in halves, and at last record by record.
     """
 
-    def __init__(self, runs: Runs, wish: Wish, limits: ShareLimits) -> None:
+    def __init__(self, runs: Runs, pick: Pick, limits: ShareLimits) -> None:
         self._runs = runs
-        self._wish = wish
+        self._pick = pick
         self._limit = limits.delivery_count_limit
         self._throttle_from = max(2, (self._limit + 1) // 2)
-        self._left = wish.max_records
+        self._left = pick.max_records
         self._room = limits.record_locks_max - len(runs)
         self._next = runs.next_offset
         self._index = 0
@@ -102,7 +101,7 @@ class Selection:
     def _take_again(self, run: Run, first: int, last: int, *, is_skipped: bool) -> None:
         if not is_skipped and run.count >= self._throttle_from:
             if any(not piece.is_skipped for piece in self._pieces):
-                self._left = 0  # It is not given out together with others.
+                self._left = 0  # It is delivered alone.
                 return
             is_last_time = run.count >= self._limit - 1 and self._limit > 2
             size = 1 if is_last_time else max(1, len(run) // 2)
@@ -110,13 +109,13 @@ class Selection:
             self._add(first, last, run.count, is_new=False, is_skipped=False)
             self._left = 0
             return
-        if self._wish.is_strict and not is_skipped:
+        if self._pick.is_strict and not is_skipped:
             last = min(last, first + self._left - 1)
         self._add(first, last, run.count, is_new=False, is_skipped=is_skipped)
 
     def _take_new(self, last: int, *, is_skipped: bool) -> None:
         first = self._next
-        if self._wish.is_strict and not is_skipped:
+        if self._pick.is_strict and not is_skipped:
             last = min(last, first + min(self._left, self._room) - 1)
         self._add(first, last, 0, is_new=True, is_skipped=is_skipped)
         self._next = last + 1
@@ -132,7 +131,7 @@ class Selection:
             and before.is_new == is_new
             and before.count == count
             and before.is_skipped == is_skipped
-            and (is_skipped or before.last - before.first + 1 < self._wish.batch_size)
+            and (is_skipped or before.last - before.first + 1 < self._pick.batch_size)
         ):
             before.last = last
         else:

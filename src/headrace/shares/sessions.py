@@ -1,9 +1,9 @@
 """Share sessions (KIP-932): the partitions that a member of a share group takes records from.
 
-A session belongs to one member and one connection. Requests name only what has changed and count
-up an epoch, so that a request that was lost or repeated is noticed. Records that a member holds
-go back when its session ends: by its last request (epoch -1), with its connection, or when it
-leaves the group. The number of sessions has a bound; who comes too late has to wait.
+A session belongs to one member and one connection. Requests name only changes and increment an
+epoch, so that lost or repeated requests are detected. The records of a member are released when
+its session ends: by its last request (epoch -1), with its connection, or when it leaves the group.
+The number of sessions is bounded; members beyond the limit must wait.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 class ShareSession:
-    """What one member has asked for so far."""
+    """The partitions that one member has requested so far."""
 
     __slots__ = ("connection", "epoch", "key", "targets", "unheard")
 
@@ -49,10 +49,10 @@ class ShareSession:
         self.connection = connection
         self.epoch = 1
         self.targets: dict[Target, None] = {}
-        self.unheard: set[Target] = set()  # Of which the next answer speaks in any case.
+        self.unheard: set[Target] = set()  # The next answer includes these in any case.
 
     def rotated(self, epoch: int) -> list[Target]:
-        """The partitions, each time another one first, so that none is starved."""
+        """Return the partitions in rotation, so that each is served first at times."""
         targets = list(self.targets)
         if not targets:
             return targets
@@ -73,7 +73,7 @@ class ShareSessions:
         return len(self._sessions)
 
     def serves(self, group_id: str) -> bool:
-        """Whether a member of this group has a session."""
+        """Return whether a member of this group has a session."""
         return group_id in self._by_group
 
     def fetch(
@@ -86,7 +86,7 @@ class ShareSessions:
         *,
         has_acknowledgements: bool,
     ) -> ShareSession:
-        """The session of a ShareFetch; a new one, or the next step of the one there is."""
+        """Return the session of a ShareFetch: a new one, or the next step of the present one."""
         if epoch == INITIAL_EPOCH:
             if has_acknowledgements:
                 raise InvalidRequest("a first share fetch cannot acknowledge anything yet")
@@ -107,7 +107,7 @@ class ShareSessions:
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session of a ShareAcknowledge, which must be there already."""
+        """Return the session of a ShareAcknowledge, which must exist."""
         if epoch == INITIAL_EPOCH:
             raise InvalidShareSessionEpoch("a share session is begun by a fetch")
         session = self._find(key)
@@ -116,7 +116,7 @@ class ShareSessions:
         return session
 
     def close(self, key: SessionKey) -> ShareSession | None:
-        """End a session; what its member holds is to be released."""
+        """End a session; the caller releases the records of its member."""
         session = self._sessions.pop(key, None)
         if session is not None:
             keys = self._by_connection[session.connection]

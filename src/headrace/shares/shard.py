@@ -1,12 +1,12 @@
 """One partition of `__share_group_state` as state: the share coordinator (KIP-932).
 
-What is known of a share partition is its last snapshot and the updates after it; after some of
-these comes the next snapshot. Records before the oldest of all last snapshots say nothing that
-counts, and the shell deletes them from time to time.
+The state of a share partition is its last snapshot and the updates after it; a new snapshot
+follows a number of updates. Records before the oldest of all last snapshots are redundant, and the
+shell deletes them from time to time.
 
-Two epochs lock out those who come too late. The leader epoch, raised when a new leader of the
-partition reads the state: the one before must not write any more. The state epoch, raised when
-the state is begun anew: what a leader still writes of the old one must not come after that.
+Two epochs fence late writers. The leader epoch rises when a new leader of the partition reads the
+state: the previous leader must not write any more. The state epoch rises when the state is
+initialized again: late writes of the old state are rejected.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -50,7 +50,7 @@ TYPES: RecordTypes = record_types(schemas)
 
 _STATES = frozenset(RecordState)
 ANY_EPOCH = -1
-"""An epoch that is not compared: of one who does not know it."""
+"""The epoch of a caller that does not have one; it is not compared."""
 
 _COLD: TimerKey = ("cold",)
 _RECORDS_MAX = 500  # In one batch, which is also one turn of the event loop.
@@ -58,7 +58,7 @@ _NOT_THERE = SharePartitionState(start_offset=UNINITIALIZED, delivery_complete_c
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A share partition's state, and where its records stand."""
+    """A share partition's state, and the offsets of its records."""
 
     state: SharePartitionState
     snapshot_epoch: int = 0
@@ -66,23 +66,23 @@ class Held(msgspec.Struct, frozen=True):
     written_ms: int = 0
     snapshot_offset: int = -1
     updates: int = 0  # Since the last snapshot.
-    leader_epoch_seen: int = -1  # The highest; that of the state itself begins anew with it.
+    leader_epoch_seen: int = -1  # The highest; a new state starts over.
 
     @property
     def is_cold(self) -> bool:
-        """Whether its last snapshot was written because nothing else was."""
+        """Return whether the last snapshot was a rewrite of an idle state."""
         return self.created_ms != self.written_ms
 
 
 class _Update(CoordinatorRecord):
-    """An update that is about to be written, with what it leads to."""
+    """An update to be written, with the resulting state."""
 
     of: SharePartitionKey
     after: Held
 
 
 class ShareShard:
-    """The share partitions whose states are in one partition of the topic."""
+    """The share partitions with states in one partition of the topic."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ShareShard:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
     ) -> Effects[SharePartitionState]:
-        """Begin a state, or begin it anew: nothing is delivered, and nothing under way."""
+        """Initialize a state, or reset it: no record is delivered or in flight."""
         held = self.held.get(key)
         _check_key(key)
         if held is not None:
@@ -118,7 +118,7 @@ class ShareShard:
     def read(
         self, key: SharePartitionKey, leader_epoch: int, now_ms: int
     ) -> Effects[SharePartitionState]:
-        """The state, for a leader; one of a higher epoch locks the last one out by reading it."""
+        """Return the state to a leader; a read with a higher epoch fences the previous leader."""
         _check_key(key)
         held = self._known(key, "Read")
         _check_leader_epoch(held, leader_epoch)
@@ -132,11 +132,10 @@ class ShareShard:
     def write(
         self, key: SharePartitionKey, change: StateChange, now_ms: int
     ) -> Effects[SharePartitionState]:
-        """Take in what has changed.
+        """Apply a leader's changes.
 
-        A leader's writes may come in another order than it has decided on them, and one that
-        came late knows an earlier start: what is done with stays so. Only who begins a state anew
-        takes its start back.
+        A leader's writes may arrive out of order, and a late write has an earlier start: done
+        records stay done. Only `initialize` moves the start back.
         """
         _check_key(key)
         held = self._known(key, "Write")
@@ -156,14 +155,14 @@ class ShareShard:
         return self._write(key, held, state, change.batches, now_ms)
 
     def summary(self, key: SharePartitionKey) -> Effects[SharePartitionState]:
-        """The state without its batches; one that nobody began has no start offset."""
+        """The state without its batches; an uninitialized state has no start offset."""
         _check_key(key)
         self._check_exists(key)
         held = self.held.get(key)
         return Effects(_NOT_THERE if held is None else held.state)
 
     def delete(self, key: SharePartitionKey) -> Effects[SharePartitionState]:
-        """Forget a state; one that is not there is forgotten already."""
+        """Delete a state, if it exists."""
         _check_key(key)
         self._check_exists(key)
         if key not in self.held:
@@ -171,14 +170,14 @@ class ShareShard:
         return Effects(_NOT_THERE, [records.tombstone(key)])
 
     def on_topics_deleted(self, topic_ids: Set[Uuid]) -> Iterator[Effects[None]]:
-        """Forget the states of topics that are gone."""
+        """Delete the states of deleted topics."""
         gone = [records.tombstone(key) for key in self.held if key.topic_id in topic_ids]
         for start in range(0, len(gone), _RECORDS_MAX):
             yield Effects(records=gone[start : start + _RECORDS_MAX])
 
     @property
     def redundant_before(self) -> int:
-        """Records below this offset say nothing that later ones do not say again."""
+        """The offset below which all records are redundant."""
         return min((one.snapshot_offset for one in self.held.values()), default=self.next_offset)
 
     def _known(self, key: SharePartitionKey, verb: str) -> Held:
@@ -219,10 +218,10 @@ class ShareShard:
     ) -> Effects[SharePartitionState]:
         return Effects(state, [records.snapshot(key, snapshot_epoch, state, now_ms, now_ms)])
 
-    # --- the doors of the shell (coordination.effects.ShardState) ---------------------------------
+    # --- the methods for the shell (coordination.effects.ShardState) ------------------------------
 
     def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
-        """Live, an update is at hand and need not be read from its record again."""
+        """Apply a record; an update of this node is applied without decoding its record."""
         self.next_offset = facts.offset + 1
         if isinstance(record, _Update):
             self.held[record.of] = record.after
@@ -239,15 +238,15 @@ class ShareShard:
             self.held[named] = _replayed(held, value, facts.offset)
 
     def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
-        """Nobody writes to this topic in a transaction."""
+        """Do nothing: no transaction writes to this topic."""
 
     def on_loaded(self, now_ms: int) -> Effects[None]:
         return Effects(timers={_COLD: self._cold_interval_ms})
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects[None]:
-        """Write states anew that have not been written for long.
+        """Rewrite states that have not been written for long.
 
-        Their last snapshots stand far back in the log, and nothing after these can be deleted.
+        Their last snapshots are far back in the log and prevent the deletion of all later records.
         """
         interval_ms = self._cold_interval_ms
         if all(one.is_cold and not one.updates for one in self.held.values()):
@@ -273,7 +272,7 @@ class ShareShard:
 
 
 def _replayed(held: Held | None, value: object, offset: int) -> Held:
-    """What is known after a record."""
+    """The state after a record."""
     seen = -1 if held is None else held.leader_epoch_seen
     if isinstance(value, schemas.ShareSnapshotValue):
         return Held(
@@ -312,7 +311,7 @@ def _check_key(key: SharePartitionKey) -> None:
 
 
 def _check_batches(batches: Iterable[StateBatch]) -> None:
-    """What is written here a leader will read one day, and no leader knows other states."""
+    """Reject delivery states that no leader could read later."""
     for batch in batches:
         if batch.delivery_state not in _STATES or batch.last_offset < batch.first_offset:
             raise InvalidRequest(

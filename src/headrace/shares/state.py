@@ -1,4 +1,4 @@
-"""The words of share state: which partition of which group, and how far its delivery has got."""
+"""The state of a share partition, and its key: group and partition."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,10 +8,10 @@ import msgspec
 from headrace.protocol.uuids import Uuid, to_text
 
 UNINITIALIZED = -1
-"""The start offset of a share partition whose first offset is still to be chosen."""
+"""The start offset of a share partition that has no first offset yet."""
 
 UNKNOWN_COUNT = -1
-"""The count of completed deliveries where a writer was too old to give one."""
+"""The count of completed deliveries from a writer without that field."""
 
 
 class SharePartitionKey(NamedTuple):
@@ -23,7 +23,7 @@ class SharePartitionKey(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """Offsets in a row that share a delivery state and a delivery count."""
+    """Consecutive offsets with one delivery state and count."""
 
     first_offset: int
     last_offset: int
@@ -32,7 +32,7 @@ class StateBatch(NamedTuple):
 
 
 class SharePartitionState(msgspec.Struct, frozen=True):
-    """All that outlives a leader of a share partition; offsets below the start are done with."""
+    """The persisted state of a share partition; offsets below the start are settled."""
 
     state_epoch: int = 0
     leader_epoch: int = 0
@@ -42,7 +42,7 @@ class SharePartitionState(msgspec.Struct, frozen=True):
 
 
 class StateChange(msgspec.Struct, frozen=True):
-    """What the leader of a share partition adds to its state, and under which epochs."""
+    """The changes of a share partition's leader, with its epochs."""
 
     state_epoch: int
     leader_epoch: int
@@ -52,5 +52,5 @@ class StateChange(msgspec.Struct, frozen=True):
 
 
 def coordinator_key(key: SharePartitionKey) -> str:
-    """The name by which FindCoordinator and the partitions of the state topic know it."""
+    """The coordinator key for FindCoordinator and for the partition of the state topic."""
     return f"{key.group_id}:{to_text(key.topic_id)}:{key.partition}"

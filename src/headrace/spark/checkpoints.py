@@ -1,8 +1,8 @@
-"""What a streaming query's checkpoint says: which batches are planned, and over which offsets.
+"""The planned batches of a streaming query and their offsets, from its checkpoint.
 
 Spark writes `offsets/N` before it runs batch N and `commits/N` after it. An entry of `offsets` has
-a version line, a line of metadata and one line per source with where the batch *ends*; it begins
-where the batch before ended, or where the source was told to start.
+a version line, a line of metadata, and one line per source with the *end* of the batch. A batch
+begins at the end of the one before, or at the configured start of the source.
 """
 
 import json
@@ -14,25 +14,25 @@ from typing import Any
 from headrace.errors import HeadraceError
 
 Ends = Mapping[str, Any]
-"""Where a source stands: `{"topic": {"0": 12}}`, or `{"table": "raw.orders", "version": 12}`."""
+"""A source's position: `{"topic": {"0": 12}}` or `{"table": "raw.orders", "version": 12}`."""
 
 _HEAD_LINES = 2
 _NO_OFFSET = "-"
 
 
 class CheckpointDamaged(HeadraceError):
-    """A file of a checkpoint is not what Spark writes."""
+    """A file of a checkpoint cannot be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What one batch read: offsets of topics, versions of tables, each from and to."""
+    """The input of a batch: ranges of offsets by topic, and of versions by table."""
 
     offsets: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def ends(self) -> dict[str, dict[str, int]]:
-        """Where the batch ends in each partition of its topics."""
+        """Return the end of the batch in each partition."""
         return {
             topic: {partition: to for partition, (_, to) in partitions.items()}
             for topic, partitions in self.offsets.items()
@@ -40,22 +40,22 @@ class Ranges:
 
 
 def newest_commit(checkpoint: Path) -> int:
-    """The last batch that Spark knows to be done; -1 if there is none."""
+    """Return the last committed batch, or -1."""
     return max(_numbered(checkpoint / "commits"), default=-1)
 
 
 def newest_plan(checkpoint: Path) -> int:
-    """The last batch that was planned; -1 if there is none."""
+    """Return the last planned batch, or -1."""
     return max(_numbered(checkpoint / "offsets"), default=-1)
 
 
 def has_state(checkpoint: Path) -> bool:
-    """Whether the query remembers rows from batch to batch: for a watermark, a join, once each."""
+    """Return whether the query has state: for a watermark, a join, or deduplication."""
     return (checkpoint / "state").is_dir()
 
 
 def ends(checkpoint: Path, batch: int) -> list[Ends]:
-    """Where each source of the query stands at the end of a batch, in the query's order."""
+    """Return the position of each source at the end of a batch, in the query's order."""
     path = checkpoint / "offsets" / str(batch)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[_HEAD_LINES:]
@@ -67,10 +67,10 @@ def ends(checkpoint: Path, batch: int) -> list[Ends]:
 
 
 def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
-    """What a batch reads; `starts` is where its topics began, for the query's first batch.
+    """Return the input of a batch; `starts` are the first offsets, for the query's first batch.
 
-    Of several readers of a place the one that is furthest counts, so that every record is of one
-    batch: that in which it was read first.
+    With several readers of a partition or table the furthest counts, so that each record belongs
+    to the batch that read it first.
     """
     before = _positions(ends(checkpoint, batch - 1) if batch else [starts or {}])
     after = _positions(ends(checkpoint, batch))
@@ -85,11 +85,10 @@ def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
 
 
 def tables_read(checkpoint: Path) -> dict[str, int]:
-    """Up to which version each table was read for good: that will not be asked for again.
+    """Return, by table id, the version that was read and will not be read again.
 
-    Tables go by their ids, as another generation of the same name has versions of its own. It is -1
-    while a table is read for the first time, as all files of a version are needed then. Of a table
-    that is not even planned to be read, nothing is said.
+    It is -1 while a table is read for the first time, because all files of a version are needed
+    then. Tables without a planned read are left out.
     """
     committed = newest_commit(checkpoint)
     found: dict[str, int] = {}
@@ -102,7 +101,7 @@ def tables_read(checkpoint: Path) -> dict[str, int]:
 
 
 def _positions(sources: list[Ends]) -> dict[tuple[str, str, str], int]:
-    """Every place that is read, with the furthest position in it."""
+    """Return the furthest position in each partition and table."""
     found: dict[tuple[str, str, str], int] = {}
     for source in sources:
         if isinstance(source.get("table"), str):

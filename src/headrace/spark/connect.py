@@ -1,4 +1,4 @@
-"""Sessions of Spark Connect, whose driver is a server elsewhere."""
+"""Sessions of Spark Connect, whose driver is a remote server."""
 
 from typing import TYPE_CHECKING
 
@@ -7,10 +7,10 @@ if TYPE_CHECKING:
 
 
 def is_connect(spark: "SparkSession") -> bool:
-    """Whether the session is a client's, which has no SparkContext, no scheduler and no plans."""
+    """Return whether a session is a client's, without SparkContext, scheduler and plans."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def is_connect_url(master: str) -> bool:
-    """Whether a master is a server of Spark Connect."""
+    """Return whether a master is a Spark Connect server."""
     return master.startswith("sc://")

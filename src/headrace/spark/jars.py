@@ -1,7 +1,7 @@
 """The jars of Spark's stock Kafka connector and of its Avro reader, fetched through Maven.
 
-The newest ones on Maven Central are older than Spark, and the description of one that the connector
-depends on is missing there, so that no tool resolves the set: these versions work together.
+The newest ones on Maven Central are older than Spark, and the description of a dependency of the
+connector is missing there, so no tool resolves the set. These versions work together.
 """
 
 import re
@@ -18,9 +18,9 @@ CONNECTOR = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 )
-"""What `format("kafka")` needs on Spark 4.3."""
+"""The jars of `format("kafka")` on Spark 4.3."""
 AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
-"""What `format("avro")` needs, by which Spark reads Avro files, captured ones among them."""
+"""The jar of `format("avro")`, by which Spark reads Avro files, captured ones included."""
 JARS = (*CONNECTOR, AVRO)
 
 _FETCH_S_MAX = 300.0
@@ -30,21 +30,23 @@ Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 class JarsMissing(HeadraceError):
-    """The jars cannot be fetched; the message says why."""
+    """Jars are missing or cannot be fetched."""
 
 
-def fetch_jars(directory: Path, said: Callable[[str], None], run: Run | None = None) -> list[Path]:
-    """Put the jars into a directory; those that are there already are not fetched."""
+def fetch_jars(
+    directory: Path, on_fetch: Callable[[str], None], run: Run | None = None
+) -> list[Path]:
+    """Fetch the missing jars into a directory."""
     directory.mkdir(parents=True, exist_ok=True)
     for artifact in JARS:
         if not jar_of(directory, artifact).exists():
-            said(artifact)
+            on_fetch(artifact)
             _fetch(artifact, directory, run or _run)
     return jars_in(directory)
 
 
 def jars_in(directory: Path) -> list[Path]:
-    """The jars in a directory; `JarsMissing` names those that are not there."""
+    """Return the jars in a directory, or raise `JarsMissing`."""
     jars = [jar_of(directory, artifact) for artifact in JARS]
     missing = [jar.name for jar in jars if not jar.exists()]
     if missing:
@@ -56,12 +58,11 @@ def jars_in(directory: Path) -> list[Path]:
 
 
 def spark_jars(jars: Sequence[Path]) -> str:
-    """The value of `spark.jars`."""
+    """Return the value of `spark.jars`."""
     return ",".join(map(str, jars))
 
 
 def jar_of(directory: Path, artifact: str) -> Path:
-    """Where an artifact's jar is, or will be."""
     _, name, version = artifact.split(":")
     return directory / f"{name}-{version}.jar"
 
@@ -79,12 +80,12 @@ def _fetch(artifact: str, directory: Path, run: Run) -> None:
         done = run(command)
     except subprocess.TimeoutExpired:
         raise JarsMissing(
-            f"{artifact} did not come within {_FETCH_S_MAX:.0f} s; is Maven Central reachable?"
+            f"{artifact} was not fetched within {_FETCH_S_MAX:.0f} s; is Maven Central reachable?"
         ) from None
     if done.returncode or not jar_of(directory, artifact).exists():
         reason = _ERROR.search(done.stdout + done.stderr)
         raise JarsMissing(
-            f"Maven could not fetch {artifact}: {reason[1] if reason else 'it does not say why'}"
+            f"Maven could not fetch {artifact}: {reason[1] if reason else 'for an unknown reason'}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: found as Spark finds it, and checked before Spark trips on it."""
+"""The Java that Spark runs on, found as Spark finds it, with a check of its version."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from shutil import which
 from headrace.errors import HeadraceError
 
 VERSION_MIN = 17
-"""Spark 4's class files need it."""
+"""The version of Spark 4's class files."""
 
 _ANSWER_S = 30.0
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
@@ -19,7 +19,7 @@ _INSTALL = "install one, such as Debian's openjdk-17-jre-headless, or let JAVA_H
 
 
 class JavaMissing(HeadraceError):
-    """There is no Java that can run Spark; the message says what to install."""
+    """No Java can run Spark; the message names a package to install."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """The Java of JAVA_HOME, else the first on the PATH; `JavaMissing` unless it will do."""
+    """Return the Java of JAVA_HOME or the first on the PATH; raise `JavaMissing` if it is unfit."""
     environment = os.environ if environment is None else environment
     path = locate_java(environment)
     try:
@@ -42,7 +42,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         raise JavaMissing(f"{path} does not run ({error}); {_INSTALL}") from None
     version = version_in(answer.stderr + answer.stdout)
     if version is None:
-        raise JavaMissing(f"{path} does not tell its version; {_INSTALL}")
+        raise JavaMissing(f"{path} does not report its version; {_INSTALL}")
     if version < VERSION_MIN:
         raise JavaMissing(
             f"{path} is Java {version} and Spark needs {VERSION_MIN} or newer; {_INSTALL}"
@@ -51,7 +51,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def version_in(text: str) -> int | None:
-    """The major version in what `java -version` says; before 9 it was the second number."""
+    """Parse the major version in the output of `java -version`; before 9 it came second."""
     found = _VERSION.search(text)
     if found is None:
         return None
@@ -60,14 +60,14 @@ def version_in(text: str) -> int | None:
 
 
 def locate_java(environment: Mapping[str, str]) -> Path:
-    """The program that would run, of whatever version; `JavaMissing` if there is none."""
+    """Return the program of any version; raise `JavaMissing` if it does not exist."""
     home = environment.get("JAVA_HOME")
     if home:
         path = Path(home) / "bin" / "java"
         if not path.exists():
-            raise JavaMissing(f"JAVA_HOME is {home}, and there is no bin/java; {_INSTALL}")
+            raise JavaMissing(f"JAVA_HOME is {home}, which has no bin/java; {_INSTALL}")
         return path
     found = which("java", path=environment.get("PATH", os.defpath))
     if found is None:
-        raise JavaMissing(f"Spark needs a Java runtime, and there is none; {_INSTALL}")
+        raise JavaMissing(f"Spark needs a Java runtime, and none was found; {_INSTALL}")
     return Path(found)

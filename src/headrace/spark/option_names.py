@@ -1,9 +1,9 @@
-"""The names of options that source and sink know; one that nobody knows is a typing error.
+"""The names of the options of source and sink; unknown names are rejected.
 
-A limit or a login with a letter too few would be none, and nobody would be told. Behind `kafka.`
-stand properties of clients. Users bring them from Spark's stock connector, so all of Kafka's Java
-consumers and producers are known, beside librdkafka's. What only Java has a use for is passed
-over; what would change records, or who may read them, is refused with the reason.
+A misspelt limit or login would have no effect otherwise. Options with the prefix `kafka.` are
+client properties: those of librdkafka, and those of Kafka's Java clients, which users of Spark's
+stock connector have. Properties that only matter to Java are ignored. Properties that change
+records or security, and that librdkafka lacks, are rejected with a reason.
 """
 
 import enum
@@ -11,6 +11,11 @@ from collections.abc import Collection, Mapping
 from functools import cache
 
 CLIENT_PREFIX = "kafka."
+
+REGISTRY_URL = "schema.registry.url"
+REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
+REGISTRY_SUBJECT = "schema.registry.subject"
+REGISTRY_OPTIONS = (REGISTRY_URL, REGISTRY_LOGIN, REGISTRY_SUBJECT)
 
 PASSED_OVER = frozenset(
     {
@@ -20,13 +25,13 @@ PASSED_OVER = frozenset(
         *("fetchoffset.numretries", "fetchoffset.retryintervalms"),
     }
 )
-"""What Spark puts among the options itself, and what the stock connector has that means nothing
-here; in lower case."""
+"""Names that Spark adds to the options, and options of the stock connector without a meaning
+here, in lower case."""
 _NEAR = 0.7
 
 
 class Side(enum.Enum):
-    """Who is told."""
+    """The part of the connector that has an option."""
 
     SOURCE = enum.auto()
     SINK = enum.auto()
@@ -44,7 +49,7 @@ _FOR_JAVA = frozenset(
         *("share.acquire.mode",),
     }
 )
-"""Java's clients know these and librdkafka does not; nothing here has a use for them."""
+"""Properties of Java's clients without a meaning here."""
 
 _TRANSLATED = frozenset(
     {
@@ -53,7 +58,7 @@ _TRANSLATED = frozenset(
         *("ssl.keystore.certificate.chain", "ssl.keystore.key"),
     }
 )
-"""Java's way to say what `client.java_security` says in librdkafka's words."""
+"""Java's properties that `client.java_security` translates to librdkafka's."""
 
 _JAVAS_SECURITY = frozenset(
     {
@@ -76,13 +81,12 @@ _JAVAS_SECURITY = frozenset(
 )
 
 _REFUSED_BY_BOTH = {
-    "interceptor.classes": "nothing runs Java here",
-    "config.providers": "nothing runs Java here; give the values themselves",
+    "interceptor.classes": "the connector does not run Java",
+    "config.providers": "the connector does not run Java; give the values themselves",
     **dict.fromkeys(
         _JAVAS_SECURITY,
-        "it is for Java's own TLS and SASL, and security is never left out in silence; leave it"
-        " out yourself, or say it by librdkafka's properties (kafka.ssl.ca.location,"
-        " kafka.sasl.username, kafka.sasl.oauthbearer.token)",
+        "it configures Java's own TLS and SASL; remove it, or use librdkafka's properties"
+        " (kafka.ssl.ca.location, kafka.sasl.username, kafka.sasl.oauthbearer.token)",
     ),
 }
 _LEVEL = "give kafka.compression.level"
@@ -100,7 +104,7 @@ _REFUSED: Mapping[Side, Mapping[str, str]] = {
         "transactional.id": "the sink names its transactions by token.writer and the task",
         "transaction.two.phase.commit.enable": "the sink commits its transactions itself",
         "enable.idempotence": "set the option guarantee",
-        "delivery.report.only.error": "the sink needs to hear of its token",
+        "delivery.report.only.error": "the sink needs the delivery report of its token",
         "key.serializer": "keys are written as the column key has them",
         "value.serializer": "values are written as the column value has them, or by value.format",
         "partitioner.class": "give kafka.partitioner one of librdkafka's names, or rows a column"
@@ -114,7 +118,7 @@ _REFUSED: Mapping[Side, Mapping[str, str]] = {
 
 
 def given_properties(options: Mapping[str, str]) -> dict[str, str]:
-    """The properties of the client among some options, without the prefix."""
+    """Return the client properties among some options, without the prefix."""
     return {
         name.lower().removeprefix(CLIENT_PREFIX): value
         for name, value in options.items()
@@ -123,7 +127,7 @@ def given_properties(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def option_complaint(name: str, known: Collection[str]) -> str | None:
-    """What is wrong with the name of an option that is no client's property, or None."""
+    """Check the name of an option without the prefix of client properties; return an error."""
     lowered = {one.lower(): one for one in known}
     if name.lower() in lowered:
         return None
@@ -136,30 +140,30 @@ def option_complaint(name: str, known: Collection[str]) -> str | None:
 
 
 def property_complaint(name: str, side: Side, prefix: str = CLIENT_PREFIX) -> str | None:
-    """What is wrong with the name of a client's property, or None."""
+    """Check the name of a client property; return an error or None."""
     if reason := _REFUSED[side].get(name):
         return f"{prefix}{name} cannot be set: {reason}"
     if name in _properties():
         return None
     near = _nearest(name, _properties())
-    told = f"did you mean {prefix}{near}?" if near else "no client of Kafka's has such a property"
-    return f"there is no option {prefix}{name}; {told}"
+    hint = f"did you mean {prefix}{near}?" if near else "no Kafka client has such a property"
+    return f"there is no option {prefix}{name}; {hint}"
 
 
 def is_for_java(name: str) -> bool:
-    """Whether a property that may be given means nothing to librdkafka."""
+    """Return whether a valid property has no meaning for librdkafka."""
     return name in _FOR_JAVA
 
 
 @cache
 def _properties() -> frozenset[str]:
-    """Every property that Kafka's Java consumers and producers take, or librdkafka."""
+    """Return the properties of librdkafka and of Kafka's Java consumers and producers."""
     from headrace.client.properties import names
 
     return frozenset((*names(), *_FOR_JAVA, *_TRANSLATED, *_JAVAS_SECURITY))
 
 
 def _nearest(name: str, names: Collection[str]) -> str | None:
-    from difflib import get_close_matches  # Only ever needed on the way to an error.
+    from difflib import get_close_matches  # Only needed for errors.
 
     return next(iter(get_close_matches(name, sorted(names), n=1, cutoff=_NEAR)), None)

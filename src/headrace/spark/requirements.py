@@ -1,8 +1,9 @@
-"""What must be on a machine for Spark to run there: Java, PySpark, and the executors' packages."""
+"""The requirements of Spark on a machine: Java, PySpark, and the packages of executors."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from headrace.runtime.installation import pip_command
 from headrace.spark.java import JavaMissing, find_java
 
 PACKAGES = (
@@ -19,19 +20,19 @@ PACKAGES = (
     "fastavro",
     "protobuf",
 )
-"""What the workers' Python must have; headrace itself is shipped to them."""
+"""The packages of the workers' Python; headrace itself is sent to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     is_fine: bool
     text: str
 
 
 def examine() -> list[Finding]:
-    """Look at this machine's Java and at this Python's packages."""
+    """Check this machine's Java and this Python's packages."""
     return [_java(), *(_package(name) for name in PACKAGES)]
 
 
@@ -47,4 +48,4 @@ def _package(name: str) -> Finding:
     try:
         return Finding(True, f"{name} {version(name)}")
     except PackageNotFoundError:
-        return Finding(False, f"{name} is missing: pip install '/path/to/headrace[spark]'")
+        return Finding(False, f"{name} is missing: {pip_command('spark')}")

@@ -1,7 +1,8 @@
-"""Patterns of topics' names, as the stock connector takes them: it looks for one within a name.
+"""Patterns of topic names, which match anywhere in a name, as in the stock connector.
 
-Its patterns are Java's, ours Python's. They agree in nearly all that names of topics need; what
-Python does not have, or reads otherwise, is refused, as to read other topics is to lose records.
+Its patterns are Java's; these are Python's, and agree in nearly all that topic names need. Patterns
+that Python does not support or reads differently are rejected, because reading other topics would
+lose records.
 """
 
 import re
@@ -11,30 +12,28 @@ _FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
 
 
 def pattern_complaint(pattern: str) -> str | None:
-    """What is wrong with a pattern; None if nothing is."""
+    """Check a pattern; return an error or None."""
     if not pattern.strip():
         return "is empty; .* is every topic"
     try:
         with warnings.catch_warnings():
-            # Java subtracts sets from each other where Python only warns that it might one day.
+            # Java supports differences of sets, where Python only warns of a future meaning.
             warnings.simplefilter("error", FutureWarning)
             re.compile(pattern)
     except re.error as error:
-        return f"is no regular expression: {error} (by Python's rules, not Java's)"
+        return f"is not a valid regular expression: {error} (by Python's rules, not Java's)"
     except FutureWarning as warning:
-        return (
-            f"has what Java reads otherwise than Python ({warning}); escape it, or list the signs"
-        )
+        return f"is read differently by Java ({warning}); escape the signs, or list them"
     return None
 
 
 def is_like(pattern: str, topic: str) -> bool:
-    """Whether a pattern is found in a topic's name, wherever it is."""
+    """Return whether a pattern matches anywhere in a topic's name."""
     return re.search(pattern, topic) is not None
 
 
 def whole(pattern: str) -> str:
-    """The pattern that is like whole names only; Python wants flags in front of all else."""
+    """Anchor a pattern to whole names; Python requires flags in front."""
     flags = _FLAGS.match(pattern)
     begin = flags.end() if flags is not None else 0
     return f"{pattern[:begin]}^(?:{pattern[begin:]})$"

@@ -1,6 +1,6 @@
 """The small text files of a log directory: offset checkpoints, identity, the clean-stop marker.
 
-Each is written whole beside the old one and renamed over it, so a crash shows the old or the new.
+Each file is written completely and renamed over the old one, so a crash leaves the old or the new.
 """
 
 import msgspec
@@ -25,7 +25,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 class CorruptCheckpoint(HeadraceError):
-    """A checkpoint file that does not say what it should."""
+    """A checkpoint file with invalid content."""
 
 
 def encode_lines(lines: list[str]) -> bytes:
@@ -35,7 +35,7 @@ def encode_lines(lines: list[str]) -> bytes:
 
 def decode_lines(content: bytes) -> list[str]:
     if not content:
-        return []  # Kafka makes the file before it has anything to say.
+        return []  # Kafka creates the file before its first entry.
     version, *rest = content.decode(errors="replace").splitlines() or [""]
     if version != _VERSION:
         raise CorruptCheckpoint(f"version {version!r} is not known")
@@ -71,7 +71,7 @@ def encode_partition_metadata(topic_id: Uuid) -> bytes:
 
 
 def decode_partition_metadata(content: bytes) -> Uuid:
-    """The topic that a partition directory belongs to; `CorruptCheckpoint` if it does not say."""
+    """The topic id of a partition directory; raises `CorruptCheckpoint` if it is missing."""
     fields = dict(_fields(content.decode(errors="replace"), ":"))
     try:
         if fields["version"] != _VERSION:
@@ -82,7 +82,7 @@ def decode_partition_metadata(content: bytes) -> Uuid:
 
 
 class DirectoryIdentity(msgspec.Struct, frozen=True):
-    """Whose log directory this is (`meta.properties`)."""
+    """The owner of a log directory (`meta.properties`)."""
 
     cluster_id: str
     node_id: int
@@ -114,7 +114,7 @@ def _fields(text: str, separator: str) -> list[tuple[str, str]]:
     """The fields of a file of `name<separator>value` lines, comments left out."""
     lines = (line.strip() for line in text.splitlines())
     parts = (line.partition(separator) for line in lines if line and line[0] not in "#!")
-    # Java's writer escapes what a value need not escape; the characters used here are plain.
+    # Java's writer escapes more than necessary; the characters used here need no escape.
     return [(name.strip(), value.strip().replace("\\", "")) for name, _, value in parts]
 
 
@@ -123,7 +123,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(content: bytes) -> int:
-    """The epoch in which the broker stopped cleanly, -1 if the marker does not say."""
+    """The epoch in which the broker stopped cleanly, -1 if the marker has none."""
     try:
         return msgspec.json.decode(content, type=_CleanShutdown).broker_epoch
     except msgspec.DecodeError:

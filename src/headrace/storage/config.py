@@ -1,4 +1,4 @@
-"""What a log needs to know of its topic's configuration, under Kafka's names and defaults."""
+"""The topic configs that a log uses, under Kafka's names and defaults."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ _FOREVER = (1 << 63) - 1
 
 
 class RecordRule(Protocol):
-    """What a topic asks of the keys or of the values of its records."""
+    """The topic's validation rule for keys or values."""
 
     @property
     def part(self) -> str:
@@ -20,7 +20,7 @@ class RecordRule(Protocol):
     def complaint(
         self, payload: bytes | None, headers: Sequence[tuple[str, bytes | None]]
     ) -> str | None:
-        """Why a record with this key or value may not be stored; None if it may."""
+        """Return the reason to reject a record with this key or value, or None."""
         ...
 
 
@@ -56,6 +56,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     min_cleanable_dirty_ratio: float = 0.5
 
     producer_id_expiration_ms: int = 24 * 60 * 60 * 1000
+    min_insync_replicas: int = 1
 
     record_rules: tuple[RecordRule, ...] = ()
 
@@ -65,7 +66,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def roll_ms(self) -> int:
-        """How long a segment is written to: what must be compacted soon must be closed sooner."""
+        """The age at which a segment is rolled; earlier if compaction is due earlier."""
         if self.is_compacted and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms

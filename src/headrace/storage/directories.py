@@ -1,27 +1,26 @@
-"""The log directories of a node (`log.dirs`): which partition lies where, and what a failure takes.
+"""The log directories of a node (`log.dirs`): placement of partitions and failure of disks.
 
-Opening lists the names in each directory and reads its checkpoints; a partition's own files are
-looked at when its log is asked for. So a node with thousands of partitions starts at once after a
-clean stop. A disk that fails takes the partitions on it offline and no others.
+Opening lists the names in each directory and reads its checkpoints; a partition's files are opened
+with its log. A node with thousands of partitions therefore starts immediately after a clean stop. A
+failed disk takes only its own partitions offline.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from os import urandom
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.errors import KafkaError, KafkaStorageError
 from headrace.protocol.uuids import ZERO, Uuid, is_reserved, to_text
-from headrace.runtime import files
+from headrace.runtime import chance, files, thread_pools
 from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import CheckpointPlan, LogDirectory
 from headrace.storage.flushing import FlushPlan
+from headrace.storage.free_space import DiskFull
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log, topic_id_of
 from headrace.storage.resources import Resources
-from headrace.storage.room import NoRoom
 from headrace.storage.topic_partition import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
@@ -36,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class DirectoryLost(KafkaStorageError):
-    """A partition's log directory is offline or not there; all of its partitions share this."""
+    """A log directory is offline or missing; all of its partitions share this error."""
 
     def __init__(self, message: str, directory_id: Uuid) -> None:
         super().__init__(message)
@@ -44,7 +43,7 @@ class DirectoryLost(KafkaStorageError):
 
 
 class Wanted(NamedTuple):
-    """A partition that this node should have, and what its log should be like."""
+    """A partition that this node should have, and the config of its log."""
 
     topic_partition: TopicPartition
     topic_id: Uuid
@@ -77,10 +76,10 @@ class LogDirectories:
         resources: Resources | None = None,
         on_offline: Callable[[LogDirectory], None] | None = None,
     ) -> "LogDirectories":
-        """Lock the directories and list what is in them.
+        """Lock the directories and list their partitions.
 
-        One that cannot be used is offline from the start; it is an error if that leaves none.
-        A directory that another broker uses is an error in any case.
+        An unusable directory starts offline; it is an error if no usable directory is left.
+        A directory that another broker uses is always an error.
         """
         directories = [LogDirectory(path, directory_ids.get(path, ZERO)) for path in paths]
         if resources is None:
@@ -117,9 +116,9 @@ class LogDirectories:
         config: LogConfig,
         directory_id: Uuid = ZERO,
     ) -> Log:
-        """The log of a partition that this node should have: loaded if it is there, or made.
+        """Return the log of a partition that this node should have: load or create it.
 
-        Files of a topic that had the same name are not this topic's: they are set aside.
+        Files of an earlier topic with the same name are set aside.
         """
         log = self.logs.get(topic_partition)
         if log is not None:
@@ -135,18 +134,17 @@ class LogDirectories:
         return log
 
     def recover(self, wanted: "Sequence[Wanted]", threads: int) -> None:
-        """Begin to load, in threads, what a crash has left behind; `log_of` waits for its log.
+        """Start recovery of all logs in threads after a crash; `log_of` waits for its log.
 
         Reading and checksums do not hold the interpreter, so two threads are up to twice as fast
-        as one. Each directory has as many of its own: disks do not share their speed.
+        as one. Each directory has as many of its own: disks do not share their speed. A single
+        thread still leaves the event loop to heartbeats.
         """
         for directory in self.online:
             there = [one for one in wanted if one.topic_partition in directory.unclaimed]
-            if directory.was_clean or threads < 2 or len(there) < 2:
+            if directory.was_clean or not there:
                 continue
-            from concurrent.futures import ThreadPoolExecutor  # Seldom needed.
-
-            pool = ThreadPoolExecutor(threads, thread_name_prefix="recovery")
+            pool = thread_pools.new(threads, "recovery")
             for one in there:
                 path = directory.unclaimed[one.topic_partition]
                 self._recovering[one.topic_partition] = pool.submit(
@@ -154,8 +152,12 @@ class LogDirectories:
                 )
             pool.shutdown(wait=False)
 
+    def recovery_of(self, topic_partition: TopicPartition) -> "Future[Log | None] | None":
+        """Return the recovery of a log that a thread has begun, to wait for before `log_of`."""
+        return self._recovering.get(topic_partition)
+
     def has_files_of(self, topic_partition: TopicPartition) -> bool:
-        """Whether an earlier run has left a directory for this partition."""
+        """Return whether an earlier run has left a directory for this partition."""
         return any(topic_partition in directory.unclaimed for directory in self.directories)
 
     def directory_of(self, log: Log) -> LogDirectory:
@@ -176,7 +178,7 @@ class LogDirectories:
         topic_id: Uuid,
         config: LogConfig,
     ) -> Log | None:
-        """Open what is there; None if it belongs to another topic and was set aside."""
+        """Open an existing log; None if it belongs to another topic and was set aside."""
         postponed = directory.postponed.pop(topic_partition, "")
         path = directory.unclaimed.pop(topic_partition, postponed)
         try:
@@ -195,25 +197,27 @@ class LogDirectories:
                 self.fail(directory, error)
                 raise KafkaStorageError(f"{path} cannot be loaded: {error}") from error
             directory.postponed[topic_partition] = path
-            directory.room.refuse(topic_partition, error)
-            raise NoRoom(f"{path} cannot be loaded at the moment: {error}") from error
+            directory.free_space.refuse(topic_partition, error)
+            raise DiskFull(f"{path} cannot be loaded at the moment: {error}") from error
         except KafkaError as error:
-            # Its files contradict each other: nothing is guessed, a person must look.
-            _log.error("%s cannot be loaded and stays offline: %s", path, error)
+            # Its files contradict each other: an operator must look at them.
+            _log.error(
+                "log not loaded, partition offline", extra={"path": path, "error": str(error)}
+            )
             raise KafkaStorageError(f"{path} cannot be loaded: {error}") from error
 
     @staticmethod
     def _recover(directory: LogDirectory, path: str, wanted: "Wanted") -> Log | None:
-        """In a thread: a log with resources of its own, since those of the node are not shared."""
+        """Recover in a thread, with resources of its own because the node's are not thread-safe."""
         if topic_id_of(path) != wanted.topic_id:
             return None
         return _loaded(directory, path, wanted, Resources())
 
     def _directory_for_new(self, directory_id: Uuid) -> LogDirectory:
-        """Where a new partition goes: where the metadata says, or where there is most room.
+        """The directory of a new partition: as assigned, or with the most free space.
 
-        Each directory gets partitions in proportion to its free space, which spreads them evenly
-        over equal disks and keeps them off one that is nearly full.
+        Each directory gets partitions in proportion to its free space: equal disks get equal
+        numbers, and a nearly full one gets few.
         """
         for directory in self.directories:
             if directory.id == directory_id != ZERO:
@@ -233,7 +237,7 @@ class LogDirectories:
         return min(candidates, key=lambda candidate: candidate[0])[1]
 
     def _why_missing(self, directory_id: Uuid) -> str:
-        """Who cannot be read does not say its id either: it may be the one that is looked for."""
+        """The reason for a missing directory id; an unreadable directory may have this id."""
         unread = [one.path for one in self.directories if one.id == ZERO and one.failure]
         text = f"the log directory {to_text(directory_id)} is not there"
         if unread:
@@ -256,14 +260,14 @@ class LogDirectories:
             if not files.is_passing(error):
                 self.fail(directory, error)
                 raise KafkaStorageError(f"{path} cannot be made: {error}") from error
-            directory.room.refuse(topic_partition, error)
-            raise NoRoom(f"{path} cannot be made at the moment: {error}") from error
+            directory.free_space.refuse(topic_partition, error)
+            raise DiskFull(f"{path} cannot be made at the moment: {error}") from error
 
     def _adopt(self, log: Log, directory: LogDirectory) -> None:
         self.logs[log.topic_partition] = log
         directory.logs[log.topic_partition] = log
         log.on_failure = directory.on_failure
-        log.on_refusal = directory.room.refuse
+        log.on_refusal = directory.free_space.refuse
 
     def delete(self, log: Log) -> None:
         """Take a log out of service; its directory goes after `file.delete.delay.ms`."""
@@ -272,7 +276,7 @@ class LogDirectories:
         del directory.logs[log.topic_partition]
         if directory.failure is not None:
             return
-        name = directory_name_aside(log.topic_partition, urandom(16).hex(), DELETE_SUFFIX)
+        name = directory_name_aside(log.topic_partition, chance.urandom(16).hex(), DELETE_SUFFIX)
         try:
             log.move_directory(f"{directory.path}/{name}")
         except OSError as error:
@@ -282,9 +286,9 @@ class LogDirectories:
         self.resources.deletions.add(log.directory, log.config.file_delete_delay_ms)
 
     def set_strays_aside(self) -> list[TopicPartition]:
-        """Rename the partition directories that nobody has asked for, once all were asked for.
+        """Rename the partition directories that are not in the metadata.
 
-        The metadata does not know them, so they must not be served; a person may want to look.
+        They must not be served, but an operator may want to inspect them.
         """
         strays = []
         for directory in self.online:
@@ -301,32 +305,32 @@ class LogDirectories:
     def _set_aside(
         self, directory: LogDirectory, topic_partition: TopicPartition, path: str
     ) -> None:
-        aside = directory_name_aside(topic_partition, urandom(16).hex(), STRAY_SUFFIX)
-        _log.warning("%s belongs to no topic here; it is kept as %s", path, aside)
+        aside = directory_name_aside(topic_partition, chance.urandom(16).hex(), STRAY_SUFFIX)
+        _log.warning("stray partition directory renamed", extra={"path": path, "renamed": aside})
         files.rename(path, f"{directory.path}/{aside}")
 
     # Failing
 
     def fail(self, directory: LogDirectory, error: OSError) -> None:
-        """A disk has failed: its partitions answer with an error, the others go on."""
+        """Take a failed directory offline: its partitions return an error, the others work."""
         if directory.failure is not None:
             return
-        _log.error("the log directory %s is offline: %s", directory.path, error)
+        _log.error("log directory offline", extra={"path": directory.path, "error": str(error)})
         directory.failure = str(error)
         for log in list(directory.logs.values()):
             log.fail(error)
         if self._on_offline is not None:
             self._on_offline(directory)
 
-    # What is done from time to time; plans are run in a thread
+    # Periodic work; plans are run in a thread
 
     def plan_flushes(self, now_ms: int) -> list[tuple[Log, FlushPlan]]:
-        """What `flush.messages`, `flush.ms` and rolls ask to sync; enter each by `Log.flushed`."""
+        """Return the syncs due by `flush.messages`, `flush.ms` and rolls, for `Log.flushed`."""
         plans = ((log, self._plan_flush(log, now_ms)) for log in self.logs.values())
         return [(log, plan) for log, plan in plans if plan is not None]
 
     def _plan_flush(self, log: Log, now_ms: int) -> FlushPlan | None:
-        """A log whose files cannot be opened any more must not keep the others from their syncs."""
+        """The flush plan of a log; a log that cannot be opened must not block the others."""
         if log.failure is not None:
             return None
         try:
@@ -346,23 +350,23 @@ class LogDirectories:
         return [plan for plan in plans if plan is not None]
 
     def checkpointed(self, plan: CheckpointPlan, error: OSError | None) -> None:
-        """Enter how the writing of checkpoints went.
+        """Record the outcome of writing checkpoints.
 
-        A checkpoint that falls behind costs a longer recovery, no more; but a disk that cannot
-        take one is a disk that has failed, unless it is only full.
+        A late checkpoint only makes recovery longer. But if it cannot be written, the disk has
+        failed, unless it is only full.
         """
         directory = plan.directory
         if error is None:
-            directory.room.take_checkpoints()
+            directory.free_space.accept_checkpoints()
         elif files.is_passing(error):
-            directory.room.refuse_checkpoints(error)
+            directory.free_space.refuse_checkpoints(error)
         else:
             self.fail(directory, error)
 
     def look_for_room(self) -> None:
-        """Tell the operator, once, of directories that were full and take writes again."""
+        """Log once that a full directory accepts writes again."""
         for directory in self.online:
-            directory.room.look(directory.logs)
+            directory.free_space.check(directory.logs)
 
     # Stopping
 
@@ -372,7 +376,10 @@ class LogDirectories:
             try:
                 directory.close(broker_epoch)
             except (OSError, KafkaStorageError) as error:
-                _log.error("%s was not closed cleanly: %s", directory.path, error)
+                _log.error(
+                    "log directory not closed cleanly",
+                    extra={"path": directory.path, "error": str(error)},
+                )
             directory.release()
         self.logs.clear()
 

@@ -1,4 +1,4 @@
-"""One of a node's log directories: its lock, its checkpoints, and what is found in it."""
+"""One of a node's log directories: its lock, its checkpoints and its partitions."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,23 +9,11 @@ from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.uuids import Uuid
 from headrace.runtime import files
 from headrace.runtime.files import OpenFile
-from headrace.storage.checkpoints import (
-    CLEAN_SHUTDOWN,
-    HIGH_WATERMARKS,
-    LOCK,
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    UNKNOWN_BROKER_EPOCH,
-    CorruptCheckpoint,
-    decode_clean_shutdown,
-    encode_clean_shutdown,
-    read_offsets,
-    write_offsets,
-)
+from headrace.storage import checkpoints
 from headrace.storage.flushing import run_all
+from headrace.storage.free_space import FreeSpace
 from headrace.storage.log import Log
 from headrace.storage.resources import Resources
-from headrace.storage.room import Room
 from headrace.storage.topic_partition import (
     DELETE_SUFFIX,
     TopicPartition,
@@ -46,16 +34,17 @@ class CheckpointPlan(msgspec.Struct, frozen=True):
 
     def run(self) -> None:
         for name, offsets in self.contents.items():
-            write_offsets(f"{self.directory.path}/{name}", offsets)
+            checkpoints.write_offsets(f"{self.directory.path}/{name}", offsets)
             self.directory.written[name] = offsets
 
 
 class LogDirectory:
-    """A directory with partition directories below it. Offline if it has a `failure`."""
+    """A directory of partition directories; offline if it has a `failure`."""
 
     __slots__ = (
         "_lock",
         "failure",
+        "free_space",
         "high_watermarks",
         "id",
         "log_start_offsets",
@@ -65,7 +54,6 @@ class LogDirectory:
         "postponed",
         "previous_broker_epoch",
         "recovery_points",
-        "room",
         "unclaimed",
         "was_clean",
         "written",
@@ -76,13 +64,13 @@ class LogDirectory:
         self.id = directory_id
         self.failure: str | None = None
         self.was_clean = False
-        self.previous_broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.previous_broker_epoch = checkpoints.UNKNOWN_BROKER_EPOCH
         self.logs: dict[TopicPartition, Log] = {}
-        # Partition directories that are there and were not asked for yet.
+        # Existing partition directories without a log so far.
         self.unclaimed: dict[TopicPartition, str] = {}
-        # Such that were asked for when there was no room to open them; they can be again.
+        # Directories that could not be opened for lack of space; opening is retried.
         self.postponed: dict[TopicPartition, str] = {}
-        self.room = Room(path)
+        self.free_space = FreeSpace(path)
         self.recovery_points: Offsets = {}
         self.log_start_offsets: Offsets = {}
         self.high_watermarks: Offsets = {}
@@ -94,41 +82,41 @@ class LogDirectory:
         return f"LogDirectory({self.path!r})"
 
     def open(self, resources: Resources) -> None:
-        """Lock the directory, take note of how it was left, and list its partitions.
+        """Lock the directory, read how it was closed, and list its partitions.
 
-        The marker of a clean stop goes at once: from here on a crash is a crash.
+        The marker of a clean stop is deleted immediately, so that a later crash is detected.
         """
         files.make_directories(self.path)
-        self._lock = files.lock(f"{self.path}/{LOCK}")
+        self._lock = files.lock(f"{self.path}/{checkpoints.LOCK}")
         self._take_marker()
-        self.recovery_points = self._read(RECOVERY_POINTS)
-        self.log_start_offsets = self._read(LOG_START_OFFSETS)
-        self.high_watermarks = self._read(HIGH_WATERMARKS)
+        self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
+        self.log_start_offsets = self._read(checkpoints.LOG_START_OFFSETS)
+        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
         for name in files.subdirectories(self.path):
             topic_partition = parse_directory_name(name)
-            # The metadata log lies among the others and is not ours to load.
+            # The metadata log is in the same directory and is loaded elsewhere.
             if topic_partition is not None and topic_partition.topic != METADATA_TOPIC:
                 self.unclaimed[topic_partition] = f"{self.path}/{name}"
             elif is_aside(name, DELETE_SUFFIX):
                 resources.deletions.add(f"{self.path}/{name}", 0)
 
     def _take_marker(self) -> None:
-        path = f"{self.path}/{CLEAN_SHUTDOWN}"
+        path = f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}"
         try:
-            self.previous_broker_epoch = decode_clean_shutdown(files.read(path))
+            self.previous_broker_epoch = checkpoints.decode_clean_shutdown(files.read(path))
         except FileNotFoundError:
             return
         self.was_clean = True
         files.unlink(path)
-        # A marker that came back after a power cut would vouch for what is written from now on.
+        # A marker that a power cut restores would cover later writes.
         files.fsync_path(self.path)
 
     def _read(self, name: str) -> Offsets:
         """A checkpoint that cannot be read counts as empty: more is recovered, nothing is lost."""
         try:
-            return read_offsets(f"{self.path}/{name}")
-        except CorruptCheckpoint as error:
-            _log.error("%s; its logs are recovered as far as needed without it", error)
+            return checkpoints.read_offsets(f"{self.path}/{name}")
+        except checkpoints.CorruptCheckpoint as error:
+            _log.error("checkpoint not readable, logs are recovered", extra={"error": str(error)})
             return {}
 
     @property
@@ -136,30 +124,43 @@ class LogDirectory:
         return f"the log directory {self.path} is offline: {self.failure}"
 
     def crowding(self) -> float:
-        """Partitions per free byte: a new partition goes where this is least."""
+        """Partitions per free byte; a new partition gets the directory with the smallest load."""
         _, usable_bytes = files.space(self.path)
         return (len(self.logs) + len(self.unclaimed) + 1) / (usable_bytes + 1)
 
     # Checkpoints
 
     def plan_high_watermarks(self) -> CheckpointPlan | None:
-        return self._plan({HIGH_WATERMARKS: self._offsets(lambda log: log.high_watermark)})
+        offsets = self._not_loaded(self.high_watermarks)
+        offsets |= self._offsets(lambda log: log.high_watermark)
+        return self._plan({checkpoints.HIGH_WATERMARKS: offsets})
 
     def plan_checkpoints(self) -> CheckpointPlan | None:
         """Recovery points, and the starts of those logs that do not start with a segment."""
-        starts = {
+        starts = self._not_loaded(self.log_start_offsets)
+        starts |= {
             name: log.log_start_offset
             for name, log in self.logs.items()
             if log.log_start_offset > log.segments[0].base_offset
         }
         recovery_points = self._offsets(lambda log: log.recovery_point)
-        return self._plan({RECOVERY_POINTS: recovery_points, LOG_START_OFFSETS: starts})
+        return self._plan(
+            {checkpoints.RECOVERY_POINTS: recovery_points, checkpoints.LOG_START_OFFSETS: starts}
+        )
+
+    def _not_loaded(self, offsets: Offsets) -> Offsets:
+        """Return the read offsets of partitions whose logs are not open yet, to keep them."""
+        return {
+            name: offset
+            for name, offset in offsets.items()
+            if name in self.unclaimed or name in self.postponed
+        }
 
     def _offsets(self, offset_of: Callable[[Log], int]) -> Offsets:
         return {name: offset_of(log) for name, log in self.logs.items()}
 
     def _plan(self, contents: dict[str, Offsets]) -> CheckpointPlan | None:
-        """Only what has changed since it was written last."""
+        """The changes since the last checkpoint."""
         changed = {
             name: offsets for name, offsets in contents.items() if offsets != self.written.get(name)
         }
@@ -168,7 +169,7 @@ class LogDirectory:
     # Stopping
 
     def close(self, broker_epoch: int) -> None:
-        """Bring everything to the disk; the marker that says so comes last."""
+        """Sync everything to the disk; write the marker of a clean stop last."""
         logs = list(self.logs.values())
         for log in logs:
             log.prepare_close()
@@ -180,8 +181,8 @@ class LogDirectory:
         for checkpoint in (self.plan_checkpoints(), self.plan_high_watermarks()):
             if checkpoint is not None:
                 checkpoint.run()
-        marker = encode_clean_shutdown(broker_epoch)
-        files.replace_file(f"{self.path}/{CLEAN_SHUTDOWN}", marker)
+        marker = checkpoints.encode_clean_shutdown(broker_epoch)
+        files.replace_file(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}", marker)
 
     def release(self) -> None:
         for log in self.logs.values():

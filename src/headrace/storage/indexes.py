@@ -1,10 +1,9 @@
-"""The sparse indexes of a segment: where an offset lies, when it was written, what was aborted.
+"""The sparse indexes of a segment: positions, timestamps and aborted transactions.
 
-They live in memory as arrays, so that a lookup is one bisect, and in files that are Kafka's bit
-for bit. The files are written whole when a segment is sealed or its log closed: after a crash the
-segments beyond the recovery point are scanned and their indexes built anew, as Kafka does, so
-nothing is gained by writing them earlier. An index may always lag behind its segment (that costs a
-scan) and must never lead it.
+In memory an index is an array, so that a lookup is one bisect; its file is Kafka's bit for bit. The
+files are written when a segment is sealed or its log closed: after a crash the segments beyond the
+recovery point are scanned and their indexes rebuilt, as in Kafka, so earlier writes would gain
+nothing. An index may lag behind its segment, which costs a scan, but must never lead it.
 
 Offsets are kept relative to the segment's base offset, in 32 bits.
 """
@@ -33,7 +32,7 @@ class CorruptIndex(Exception):
 class OffsetIndex:
     """Entry = last offset of a batch, and the position where that batch starts.
 
-    The first batch of a segment has none: what is before the first entry is at position 0.
+    The first batch of a segment has no entry: the scan of the first records starts at position 0.
     """
 
     __slots__ = ("offsets", "positions")
@@ -84,9 +83,9 @@ class OffsetIndex:
 
     @classmethod
     def from_bytes(cls, content: bytes, segment_size: int) -> "OffsetIndex":
-        """Read an index file; what cannot belong to a segment of this size is `CorruptIndex`."""
+        """Read an index file; entries beyond a segment of this size are `CorruptIndex`."""
         if len(content) % OFFSET_ENTRY_SIZE:
-            raise CorruptIndex(f"{len(content)} bytes are no multiple of {OFFSET_ENTRY_SIZE}")
+            raise CorruptIndex(f"{len(content)} bytes are not a multiple of {OFFSET_ENTRY_SIZE}")
         entries = array("i")
         entries.frombytes(content)
         if _SWAPPED:
@@ -108,7 +107,7 @@ class OffsetIndex:
             raise CorruptIndex("its entries do not ascend")
 
     def _ascends(self) -> bool:
-        # Comparing with a sorted copy is far quicker than comparing pairs in a loop.
+        # A comparison with a sorted copy is much faster than a loop over pairs.
         return sorted(self.offsets) == self.offsets.tolist() and (
             sorted(self.positions) == self.positions.tolist()
         )
@@ -131,13 +130,13 @@ class TimeIndex:
         return len(self.timestamps) * TIME_ENTRY_SIZE
 
     def append_if_later(self, timestamp: int, offset: int) -> None:
-        """Both columns ascend; a timestamp that brings nothing new is left out."""
+        """Add an entry; both columns ascend, so a timestamp that is not later is left out."""
         if timestamp > (self.timestamps[-1] if self.timestamps else NO_TIMESTAMP):
             self.timestamps.append(timestamp)
             self.offsets.append(offset)
 
     def floor_offset(self, timestamp: int) -> int:
-        """The relative offset up to which every record is at most as late as a timestamp."""
+        """Return the relative offset up to which no record is later than a timestamp."""
         at = bisect_right(self.timestamps, timestamp)
         return self.offsets[at - 1] if at else 0
 
@@ -163,7 +162,7 @@ class TimeIndex:
     @classmethod
     def from_bytes(cls, content: bytes) -> "TimeIndex":
         if len(content) % TIME_ENTRY_SIZE:
-            raise CorruptIndex(f"{len(content)} bytes are no multiple of {TIME_ENTRY_SIZE}")
+            raise CorruptIndex(f"{len(content)} bytes are not a multiple of {TIME_ENTRY_SIZE}")
         entries = array("i")
         entries.frombytes(content)
         halves = array("i", bytes(len(content) // TIME_ENTRY_SIZE * 8))
@@ -179,7 +178,7 @@ class TimeIndex:
         return index
 
     def _check(self) -> None:
-        """A power cut may leave zeros; an end of zeros would make records look decades old."""
+        """Reject zeros at the end, which a power cut may leave: records would look decades old."""
         timestamps = self.timestamps.tolist()
         if sorted(set(timestamps)) != timestamps:
             raise CorruptIndex("its timestamps do not ascend")
@@ -190,7 +189,7 @@ class TimeIndex:
 def last_time_entry(tail: bytes) -> tuple[int, int] | None:
     """Timestamp and relative offset of a time index file's last entry, given its last bytes.
 
-    None if there is none, or only a look at the whole file can tell.
+    None if there is no entry, or if the last bytes do not suffice.
     """
     if not any(tail) or len(tail) < TIME_ENTRY_SIZE:
         return None
@@ -222,7 +221,7 @@ class TransactionIndex:
         self.aborted.append(transaction)
 
     def overlapping(self, offset: int, end_offset: int) -> Iterator[AbortedTransaction]:
-        """What was aborted among the records from an offset up to another."""
+        """The aborted transactions between two offsets."""
         aborted = self.aborted
         first = bisect_left(aborted, offset, key=attrgetter("last_offset"))
         for index in range(first, len(aborted)):
@@ -233,7 +232,7 @@ class TransactionIndex:
                 return
 
     def covers(self, end_offset: int) -> bool:
-        """Whether later segments can add nothing about the records before an offset."""
+        """Return whether later segments cannot affect the records before an offset."""
         return any(transaction.last_stable_offset >= end_offset for transaction in self.aborted)
 
     def truncate(self, offset: int) -> None:
@@ -259,7 +258,7 @@ class TransactionIndex:
     @classmethod
     def from_bytes(cls, content: bytes) -> "TransactionIndex":
         if len(content) % _ABORTED.size:
-            raise CorruptIndex(f"{len(content)} bytes are no multiple of {_ABORTED.size}")
+            raise CorruptIndex(f"{len(content)} bytes are not a multiple of {_ABORTED.size}")
         index = cls()
         for version, producer_id, first, last, stable in _ABORTED.iter_unpack(content):
             if version:

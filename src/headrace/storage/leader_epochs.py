@@ -1,7 +1,7 @@
-"""Which leader wrote from which offset on: how replicas find where their logs part (KIP-101).
+"""The start offset of each leader epoch, by which replicas find where their logs diverge (KIP-101).
 
 Entries of (epoch, start offset) ascend strictly in both. An entry is made at the start of each
-leadership, even before it has written anything.
+leadership, even before the first write.
 """
 
 from bisect import bisect_right
@@ -31,9 +31,9 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, path: str) -> "LeaderEpochs":
-        """Read the file; one that is not there or not readable counts as empty.
+        """Read the file; a missing or unreadable file counts as empty.
 
-        The epochs stand in the batches as well, and recovery enters those that are missing.
+        Batches contain their epochs as well, and recovery adds missing entries.
         """
         epochs = cls(path)
         try:
@@ -68,10 +68,10 @@ class LeaderEpochs:
         self._write([*kept, EpochEntry(epoch, start_offset)])
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to one that is asked for, and where it ended.
+        """The largest known epoch up to the requested one, and its end offset.
 
         This answers OffsetForLeaderEpoch and finds where a follower must truncate. Both are
-        undefined when the log cannot tell.
+        undefined if the log lacks the epoch.
         """
         if epoch == UNDEFINED_EPOCH or not self.entries:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET

@@ -1,8 +1,8 @@
-"""The log of one partition: batches appended at one end, read anywhere, forgotten at the other.
+"""The log of one partition: batches appended at the end, read anywhere, deleted at the start.
 
-A log is a row of segments, the last of which is active. All of it belongs to the event loop's
-thread; what may block for long (syncs, unlinking, compaction) is handed out as plans that
-threads carry out on files nobody changes.
+A log is a list of segments, the last of which is active. A log belongs to the event loop's thread;
+work that may block for long (syncs, unlinking, compaction) is returned as plans, which threads run
+on files that do not change.
 
 Appends are in `appending.py`. They and `read` are the hot paths: a read costs a bisect in memory
 and usually no look at the file; the bytes themselves go from the page cache to the socket.
@@ -34,7 +34,7 @@ _UNKNOWN_EPOCH = -2
 
 
 class Log:
-    """One partition's records and what is known about them."""
+    """One partition's records and their state."""
 
     __slots__ = (
         "_files",
@@ -78,7 +78,7 @@ class Log:
         self.high_watermark = high_watermark
         self.recovery_point = recovery_point
         self.last_flush_ms = 0
-        # Mirrors `leader_epochs.latest_epoch`; unknown until the first append asks.
+        # Mirrors `leader_epochs.latest_epoch`; unknown until the first append.
         self.latest_epoch = _UNKNOWN_EPOCH
         self.failure: str | None = None
         self.config = config
@@ -88,9 +88,9 @@ class Log:
         self.loaded_producers = producers
         if producers is not None:
             producers.on_high_watermark(high_watermark)
-        # Tells somebody, the log's directory, that the disk below has failed.
+        # Reports a failed disk to the log's directory.
         self.on_failure: Callable[[OSError], None] | None = None
-        # Tells it that there was no room, which passes.
+        # Reports a full disk to the log's directory.
         self.on_refusal: Callable[[TopicPartition, OSError, int], None] | None = None
         self._files = log_files
 
@@ -133,11 +133,11 @@ class Log:
     # Growing
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """A leadership begins where the log ends; called at its start or by its first append."""
+        """Begin a leader epoch at the end of the log, at its start or at its first append."""
         self.assign_epoch(leader_epoch, self.log_end_offset)
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """Note that records of a leadership begin at an offset."""
+        """Record the start offset of a leader epoch."""
         with self._on_disk():
             self.leader_epochs.assign(leader_epoch, start_offset)
         self._files.note_unsynced(self._files.epochs_path)
@@ -175,9 +175,9 @@ class Log:
     ) -> LogSlice:
         """Whole batches from the one that holds an offset, none of which reaches `end_offset`.
 
-        The end is the high watermark for consumers, the last stable offset for careful ones and
-        the log's end for replicas. A batch larger than `size_max` is given whole if it is the
-        first, unless `at_least_one` is off; the slice ends with its segment at the latest.
+        The end is the high watermark for consumers, the last stable offset for read_committed
+        consumers and the log's end for replicas. A first batch larger than `size_max` is
+        returned whole, unless `at_least_one` is off; the slice ends with its segment at the latest.
         """
         if self.failure is not None:
             self.refuse()
@@ -222,7 +222,7 @@ class Log:
             return end_of_slice(self.segments, self.log_end_offset, slice_, offset)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """What a read_committed consumer must skip among these records."""
+        """The aborted transactions among these records, for read_committed consumers."""
         found: list[AbortedTransaction] = []
         for segment in self.segments[max(0, segment_index(self.segments, offset)) :]:
             found.extend(segment.transactions.overlapping(offset, end_offset))
@@ -240,10 +240,10 @@ class Log:
         with self._on_disk():
             return find_latest(self.segments)
 
-    # What is committed, and what is stable
+    # Committed and stable offsets
 
     def advance_high_watermark(self, offset: int) -> None:
-        """Records below this offset are committed; it never goes back but by truncation."""
+        """Commit the records below this offset; only truncation moves it back."""
         if offset > self.high_watermark:
             end_offset = self.log_end_offset
             self.high_watermark = offset if offset < end_offset else end_offset
@@ -252,7 +252,7 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where read_committed consumers stop: at the first transaction whose end is not known."""
+        """The end for read_committed consumers: the start of the first open transaction."""
         producers = self.loaded_producers or self.producers
         if producers.is_stable:
             return self.high_watermark
@@ -262,7 +262,7 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """Those who write here; read from the disk when they are first needed."""
+        """The producers of this log; read from the disk on first use."""
         if self.loaded_producers is None:
             with self._on_disk():
                 states = self._files.load_producers(self.log_start_offset, self.log_end_offset)
@@ -272,7 +272,7 @@ class Log:
 
     @property
     def producer_count(self) -> int:
-        """How many producers are remembered; none before anybody needed to know them."""
+        """The number of producers; zero before they are loaded."""
         return 0 if self.loaded_producers is None else len(self.loaded_producers.entries)
 
     def expire_producers(self, now_ms: int) -> None:
@@ -281,7 +281,7 @@ class Log:
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
-        """Who led when; read from the disk when that is first needed."""
+        """The leader epochs; read from the disk on first use."""
         if self._files.epochs is not None:
             return self._files.epochs
         with self._on_disk():
@@ -290,7 +290,7 @@ class Log:
     # Configuration, place, size
 
     def reconfigure(self, config: LogConfig) -> None:
-        """New settings count from the next append on; they change no segment that is sealed."""
+        """Apply new settings from the next append on; sealed segments do not change."""
         self.roll_clock.move(config.roll_ms - self.config.roll_ms)
         self.config = config
         self.usual_limits = usual_limits(config)
@@ -301,7 +301,7 @@ class Log:
         return self._files.directory
 
     def move_to(self, resources: Resources) -> None:
-        """Belong to a node whose logs share these, after it was opened by itself in a thread."""
+        """Join the shared resources of a node, after recovery in a thread."""
         self._files.move_to(resources)
 
     @property
@@ -319,17 +319,17 @@ class Log:
         return self.log_end_offset - self.recovery_point
 
     def flush_needed(self, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` asks for a sync of what was appended."""
+        """Return whether `flush.messages` or `flush.ms` requires a sync."""
         unflushed, config = self.unflushed_messages, self.config
         return unflushed > 0 and (
             unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
         )
 
     def plan_due_flush(self, now_ms: int) -> FlushPlan | None:
-        """What the topic's settings ask to sync, and sealed segments in any case.
+        """The sync that the topic's settings require, sealed segments always included.
 
-        Syncing what is sealed moves the recovery point on, so that no start after a crash has more
-        than the last segment to walk through.
+        Syncing sealed segments advances the recovery point, so that recovery after a crash scans
+        only the last segment.
         """
         if self.flush_needed(now_ms):
             return self.plan_flush()
@@ -342,21 +342,21 @@ class Log:
 
     @property
     def is_unsafe(self) -> bool:
-        """Whether a power cut could take anything of it."""
+        """Return whether a power cut could lose records."""
         return self.log_end_offset > self.recovery_point or self._files.has_unsynced
 
     def plan_flush(self, end_offset: int | None = None) -> FlushPlan:
-        """What to sync so that the log is safe up to an offset; `run` it in a thread."""
+        """Return the plan that syncs the log up to an offset; `run` it in a thread."""
         end_offset = self.log_end_offset if end_offset is None else end_offset
         return self._files.plan_flush(self.recovery_point, end_offset)
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
-        """Enter what a plan has made safe."""
+        """Record the result of a plan."""
         self.last_flush_ms = now_ms
         self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
 
     def flush(self) -> None:
-        """Sync all of it here and now, for those who may block."""
+        """Sync the whole log; blocks."""
         with self._on_disk():
             plan = self.plan_flush()
             plan.run()
@@ -365,7 +365,7 @@ class Log:
     # Forgetting
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the start of the log; whole segments before it go. Returns the new start."""
+        """Move the start of the log, delete whole segments before it, and return the new start."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(
                 f"{self.topic_partition} is committed up to {self.high_watermark}; "
@@ -386,8 +386,8 @@ class Log:
     def delete_segments(self, oldest: Sequence[Segment]) -> None:
         """Drop the oldest segments, for retention and after `delete_records_before`.
 
-        When they are all there are, a new, empty one takes their place first. The start of the
-        log moves up to what is left.
+        If no segment would be left, a new empty one is created first. The start of the log moves
+        to the first segment left.
         """
         if not oldest:
             return
@@ -404,19 +404,37 @@ class Log:
             self._forget_epochs_before_start()
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off the records from an offset on: a follower does so when its leader says other."""
+        """Remove the records from an offset on, where a follower diverges from its leader.
+
+        A batch that holds the offset goes as a whole, and the log ends where it began: an offset
+        in between would leave a gap that is never fetched. The epoch of a leadership that wrote
+        nothing goes even if no record does, for it may be the point of divergence.
+        """
         if offset >= self.log_end_offset:
+            with self._on_disk():
+                self.leader_epochs.truncate_from_end(self.log_end_offset)
+            self.latest_epoch = self.leader_epochs.latest_epoch
             return
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
         with self._on_disk():
+            offset = max(self._batch_start(offset), min(offset, self.log_start_offset))
             self._files.truncate(offset, self.config.file_delete_delay_ms)
             self.leader_epochs.truncate_from_end(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
         self._end_at(offset)
 
+    def _batch_start(self, offset: int) -> int:
+        """The first offset of the batch that holds an offset; the offset if none does."""
+        segment = self.segments[segment_index(self.segments, offset)]
+        position = segment.locate(offset)
+        if position == segment.size:
+            return offset
+        return min(offset, segment.base_offset_at(position))
+
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Forget everything; the next record has this offset."""
+        """Delete all records; the next record has this offset."""
         with self._on_disk():
             self._files.restart_at(offset, self.config)
             self.leader_epochs.clear()
@@ -425,7 +443,7 @@ class Log:
         self.high_watermark = offset
 
     def _end_at(self, offset: int) -> None:
-        """Bring everything that counts beyond the new end back to it."""
+        """Lower all offsets that are beyond the new end."""
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
@@ -435,14 +453,14 @@ class Log:
         self.roll_clock.stop()
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """Put what compaction made of some segments in their place."""
+        """Replace segments by compacted ones."""
         with self._on_disk():
             self._files.replace(old, new, self.config.file_delete_delay_ms)
 
     # Ending
 
     def prepare_close(self) -> None:
-        """Write what is still in memory only, so that the next start need not scan."""
+        """Write the state that is only in memory, so that the next start need not scan."""
         if self.failure is None:
             with self._on_disk():
                 self.segments[-1].seal()
@@ -450,12 +468,12 @@ class Log:
                     self._files.take_snapshot(self.log_end_offset, self.producers)
 
     def release(self) -> None:
-        """Let go of files and memory; the log is not used after this."""
+        """Release files and memory; the log is not used after this."""
         self._files.release()
         self.writable = None
 
     def close(self) -> None:
-        """Leave a log behind that can be opened without recovery."""
+        """Close the log so that it can be opened without recovery."""
         self.prepare_close()
         if self.failure is None and self.is_unsafe:
             self.flush()
@@ -468,7 +486,7 @@ class Log:
     # Failing
 
     def fail(self, error: OSError) -> None:
-        """The disk has failed: refuse everything from now on."""
+        """Mark the log as failed: reject all requests from now on."""
         if self.failure is None:
             self.failure = str(error)
             self.release()
@@ -476,7 +494,7 @@ class Log:
                 self.on_failure(error)
 
     def refuse(self) -> NoReturn:
-        """Raise what those are told who want to use a log that has failed."""
+        """Raise the error of a log that has failed."""
         raise KafkaStorageError(
             f"{self.topic_partition} is offline, since its log directory failed: {self.failure}"
         )
@@ -489,7 +507,7 @@ class Log:
             raise self.storage_error(error) from error
 
     def storage_error(self, error: OSError) -> KafkaStorageError:
-        """What a client is told. A full disk passes; any other failure takes the log offline."""
+        """The client's error. A full disk is temporary; other failures take the log offline."""
         if not files.is_passing(error):
             self.fail(error)
         elif self.on_refusal is not None:

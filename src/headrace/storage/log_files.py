@@ -1,7 +1,7 @@
-"""The files of one log: segments, producer snapshots, leader epochs, and what is not synced yet.
+"""The files of one log: segments, producer snapshots, leader epochs, and unsynced files.
 
-What these files mean, which offsets are committed and who may append, is for `Log` to say. Here
-an OSError is an OSError; a log turns it into what clients are told.
+`Log` decides which offsets are committed and who may append. This module raises OSError, which
+`Log` translates into errors for clients.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from headrace.storage.segments import discard, segment_index, swap
 
 
 class LogFiles:
-    """A directory with a row of segments, of which the last is active."""
+    """A directory with a list of segments, of which the last is active."""
 
     __slots__ = ("_unsynced", "directory", "epochs", "resources", "segments", "snapshots")
 
@@ -86,15 +86,15 @@ class LogFiles:
         )
 
     def move_to(self, resources: Resources) -> None:
-        """Hold what is open and loaded at the expense of others, once nobody works on it here."""
+        """Count open files and loaded indexes against the node's resources."""
         for segment in self.segments:
-            segment.let_go_of_file()
-            segment.let_go_of_indexes()
+            segment.release_file()
+            segment.release_indexes()
             segment.resources = resources
         resources.deletions.take_over(self.resources.deletions)
         self.resources = resources
 
-    # What is known of the records
+    # State of the records
 
     @property
     def epochs_path(self) -> str:
@@ -122,7 +122,7 @@ class LogFiles:
     # Growing
 
     def roll(self, end_offset: int, producers: ProducerStates, config: LogConfig) -> Segment:
-        """Begin a new segment; on a full disk everything stays as it is and can be tried again."""
+        """Begin a new segment; on a full disk nothing changes, and a retry is possible."""
         sealed = self.segments[-1]
         sealed.seal()
         self.take_snapshot(end_offset, producers)
@@ -132,7 +132,7 @@ class LogFiles:
         return active
 
     def take_snapshot(self, end_offset: int, producers: ProducerStates) -> None:
-        """Write down the producers as of the end of the log, unless that was done already."""
+        """Write a snapshot of the producers at the end of the log, unless it exists."""
         if end_offset > self.snapshots.latest:
             self.snapshots.take(producers, end_offset)
             self.note_unsynced(self.snapshots.path(end_offset))
@@ -141,7 +141,7 @@ class LogFiles:
 
     @property
     def has_unsynced(self) -> bool:
-        """Whether small files or names are not safe yet; the records are counted elsewhere."""
+        """Return whether small files or names are unsynced; records are counted elsewhere."""
         return bool(self._unsynced)
 
     def note_unsynced(self, *paths: str) -> None:
@@ -173,13 +173,13 @@ class LogFiles:
         self.snapshots.drop_from(offset + 1)
 
     def restart_at(self, offset: int, config: LogConfig) -> None:
-        """Set everything aside; an empty segment takes its place."""
+        """Set all segments aside, and begin an empty one."""
         self._discard(self.segments, config.file_delete_delay_ms)
         self.snapshots.drop_from(0)
         self.segments[:] = [self.create_segment(offset, config)]
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], delay_ms: int) -> None:
-        """Put what compaction made of some segments in their place."""
+        """Replace segments by compacted ones."""
         swap(self.segments, old, new, delay_ms)
         kept = {segment.base_offset for segment in new}
         self._drop_snapshots((one for one in old if one.base_offset not in kept), delay_ms)
@@ -197,12 +197,12 @@ class LogFiles:
     # Ending
 
     def release(self) -> None:
-        """Let go of descriptors and memory."""
+        """Release descriptors and memory."""
         for segment in self.segments:
             segment.close()
 
     def move(self, directory: str) -> None:
-        """Rename the directory; whoever reads its files goes on reading them."""
+        """Rename the directory; open files stay readable."""
         files.rename(self.directory, directory)
         self.directory = self.snapshots.directory = directory
         for segment in self.segments:

@@ -1,4 +1,4 @@
-"""Producer states from a log: what each batch of a segment file tells about its producer."""
+"""Rebuild producer states from the batches of segment files."""
 
 import logging
 from collections.abc import Iterable
@@ -31,13 +31,16 @@ _USUAL_VALUE_SIZE = 0x0C
 
 
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
-    """Bring the states up to an offset by the batches between; segments in ascending order."""
+    """Replay the batches up to an offset; segments are in ascending order."""
     for segment in segments:
         try:
             _replay_segment(states, segment, end_offset)
         except CorruptMessage as error:
-            # Such producers count as unknown: they may go on with any sequence number.
-            _log.error("Producers in %s may be forgotten: %s", segment, error)
+            # Such producers count as unknown: they may continue with any sequence number.
+            _log.error(
+                "producer states may be incomplete",
+                extra={"segment": str(segment), "error": str(error)},
+            )
     states.end_offset = end_offset
 
 
@@ -52,7 +55,7 @@ def _replay_segment(states: ProducerStates, segment: Segment, end_offset: int) -
 def replay_batch(
     states: ProducerStates, segment: Segment, position: int, header: BatchHeader
 ) -> None:
-    """Take in one batch of a segment file; an abort is entered in the segment's index anew."""
+    """Replay one batch of a segment file; re-enter an abort in the segment's index."""
     if header.producer_id >= 0:
         if header.is_control:
             batch = files.pread(segment.open().fd, header.size, position)
@@ -69,7 +72,7 @@ def replay_marker(
     header: BatchHeader,
     base_offset: int,
 ) -> None:
-    """Take in a control batch; an abort is listed in its segment, once."""
+    """Replay a control batch; list an abort in its segment once."""
     marker = marker_of(batch)
     if marker is not None:
         aborted = states.replay_marker(header, marker, base_offset)
@@ -89,7 +92,7 @@ def check_coordinated(
 
 
 def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
-    """The end of a transaction that a control batch holds, None if it is about something else."""
+    """Return the end of a transaction in a control batch; None for other types."""
     if len(batch) == _USUAL_SIZE:
         marker = _usual_marker(batch)
         if marker is not None:
@@ -107,7 +110,7 @@ def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
 
 
 def _usual_marker(batch: bytes | bytearray | memoryview) -> EndMarker | None:
-    """Nearly all markers have the same shape, which is read at a glance; else None."""
+    """Read a marker of the usual layout, which nearly all have; otherwise None."""
     before_key, _, kind, value_size, _, epoch, header_count = _USUAL.unpack_from(batch, HEADER_SIZE)
     attributes, _, timestamp = _USUAL_HEADER.unpack_from(batch, ATTRIBUTES_POSITION)
     if (

@@ -7,12 +7,7 @@ from struct import Struct, error
 from headrace.errors import HeadraceError
 from headrace.protocol.batches import crc32c
 from headrace.runtime import files
-from headrace.storage.producer_state import (
-    NO_OFFSET,
-    Producer,
-    ProducerStates,
-    RememberedBatch,
-)
+from headrace.storage.producer_state import NO_OFFSET, Producer, ProducerStates, RememberedBatch
 from headrace.storage.resources import Deletions
 from headrace.storage.segment import DELETED, SNAPSHOT
 
@@ -25,7 +20,7 @@ _CHECKED_FROM = 6  # The checksum covers what follows the version and itself.
 
 
 class CorruptSnapshot(HeadraceError):
-    """A snapshot that cannot be trusted; an older one and more of the log replace it."""
+    """A corrupt snapshot; an older one and a longer replay replace it."""
 
 
 class Snapshots:
@@ -53,13 +48,16 @@ class Snapshots:
         self.offsets.append(offset)
 
     def load(self) -> ProducerStates | None:
-        """The producers of the newest snapshot that can be read; worse ones are removed."""
+        """Return the producers of the newest valid snapshot; remove invalid ones."""
         while self.offsets:
             offset = self.offsets[-1]
             try:
                 producers = decode(files.read(self.path(offset)))
             except (CorruptSnapshot, FileNotFoundError) as error:
-                _log.warning("the snapshot %s is of no use: %s", self.path(offset), error)
+                _log.warning(
+                    "producer snapshot not usable",
+                    extra={"path": self.path(offset), "error": str(error)},
+                )
                 self.drop_from(offset)
                 continue
             states = ProducerStates(offset)
@@ -73,7 +71,7 @@ class Snapshots:
             files.unlink_if_there(self.path(self.offsets.pop()))
 
     def delete_later(self, offset: int, deletions: Deletions, delay_ms: int) -> None:
-        """The segment that begins at an offset goes, and its snapshot with it."""
+        """Remove the snapshot of a deleted segment."""
         if offset in self.offsets:
             self.offsets.remove(offset)
             path = self.path(offset)
@@ -107,7 +105,7 @@ def decode(content: bytes) -> list[Producer]:
     try:
         version, crc, count = _HEADER.unpack_from(content)
     except error:
-        raise CorruptSnapshot(f"{len(content)} bytes are no producer snapshot") from None
+        raise CorruptSnapshot(f"{len(content)} bytes are not a producer snapshot") from None
     if version != _VERSION:
         raise CorruptSnapshot(f"unknown version {version}")
     if crc != crc32c(content[_CHECKED_FROM:]):

@@ -1,9 +1,9 @@
-"""What a partition remembers of its producers, so that a retry is not written twice.
+"""The producer states of a partition, which detect retries.
 
-An idempotent producer numbers its records. The next batch must go on where the last one ended; one
-of the last five batches sent again is answered with the offset it got the first time; anything
-else is out of order. Transactions add an open end: what lies above the first offset of an open
-transaction is not stable yet, and read_committed consumers must wait (KIP-98, KIP-360, KIP-890).
+An idempotent producer numbers its records. The next batch must continue where the last one ended. A
+repeated batch among the last five is answered with its original offset. Any other sequence is out
+of order. Records above the first offset of an open transaction are not stable, and read_committed
+consumers must wait for them (KIP-98, KIP-360, KIP-890).
 
 A producer that is unknown here, because it is new or because its records have been deleted or
 have expired, may start with any sequence number.
@@ -30,20 +30,20 @@ EPOCH_MAX = (1 << 15) - 1
 BATCHES_REMEMBERED = 5
 
 NOT_VERIFIED = -1
-"""In place of a `transaction.version`: the coordinator was not asked about this append."""
+"""Replaces a `transaction.version` if the coordinator has not verified the append."""
 EPOCH_BUMP_FROM = 2
 """From this `transaction.version` on each transaction has an epoch of its own (KIP-890)."""
 
 
 class Origin(IntEnum):
-    """Who appends: how much is checked depends on it."""
+    """The origin of an append, which determines the checks."""
 
     CLIENT = 0
     COORDINATOR = 1
 
 
 class RememberedBatch(msgspec.Struct, frozen=True, gc=False):
-    """The numbers of a written batch: enough to recognise it when it comes again."""
+    """The numbers of a written batch, by which a retry is recognised."""
 
     last_sequence: int
     last_offset: int
@@ -68,7 +68,7 @@ class EndMarker(msgspec.Struct, frozen=True):
 
 
 class Producer:
-    """One producer id: its epoch, its newest batches, and where its open transaction began."""
+    """One producer id: its epoch, its newest batches, and the start of its open transaction."""
 
     __slots__ = (
         "batches",
@@ -177,7 +177,7 @@ class Producer:
 
 
 def check_verified(header: BatchHeader, transaction_version: int) -> None:
-    """A transaction begins here only if its coordinator knows of it, or nobody would end it."""
+    """Reject an unverified transaction: its coordinator would never end it."""
     if transaction_version == NOT_VERIFIED:
         raise InvalidTxnState(
             f"producer {header.producer_id} has no open transaction here, and the coordinator was "
@@ -186,15 +186,14 @@ def check_verified(header: BatchHeader, transaction_version: int) -> None:
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """Sequence numbers go round: 0 follows 2^31 - 1."""
+    """Return the next sequence number; 0 follows 2^31 - 1."""
     return (sequence + count) & SEQUENCE_MAX
 
 
 class ProducerStates:
     """All producers of one partition, as of an offset (`end_offset`).
 
-    The only code that changes it is `replay` and what it calls: appends, recovery and followers
-    agree by construction.
+    Only `replay` changes it, so that appends, recovery and followers agree by construction.
     """
 
     __slots__ = ("_ended", "_open", "end_offset", "entries")
@@ -202,13 +201,13 @@ class ProducerStates:
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset
         self.entries: dict[int, Producer] = {}
-        # First offset -> producer id, ascending: transactions nobody has ended.
+        # First offset -> producer id, ascending: open transactions.
         self._open: dict[int, int] = {}
         # First offset -> offset of the marker: ended, but the marker is not committed yet.
         self._ended: dict[int, int] = {}
 
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer's transaction has begun here: then its coordinator knows of it."""
+        """Return whether the producer's transaction has begun here, hence was verified."""
         producer = self.entries.get(producer_id)
         return (
             producer is not None
@@ -236,7 +235,7 @@ class ProducerStates:
         return None
 
     def check_epoch(self, header: BatchHeader) -> None:
-        """What is asked of a batch that a coordinator writes for a producer, without sequence."""
+        """Check the epoch of a coordinator's batch for a producer, which has no sequence."""
         producer = self.entries.get(header.producer_id)
         if producer is not None:
             producer.check_epoch(header)
@@ -256,7 +255,7 @@ class ProducerStates:
             )
 
     def replay(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a batch of records that is in the log now."""
+        """Apply an appended batch of records."""
         producer = self.entries.get(header.producer_id)
         if producer is None:
             producer = self.entries[header.producer_id] = Producer(header.producer_id)
@@ -268,7 +267,7 @@ class ProducerStates:
     def replay_marker(
         self, header: BatchHeader, marker: EndMarker, offset: int
     ) -> AbortedTransaction | None:
-        """Take in the end of a transaction; what must be skipped by readers if it was aborted."""
+        """Apply the end of a transaction; return the range that readers skip after an abort."""
         producer = self.entries.get(header.producer_id)
         if producer is None:
             producer = self.entries[header.producer_id] = Producer(header.producer_id)
@@ -293,7 +292,7 @@ class ProducerStates:
         return not self._open and not self._ended
 
     def first_unstable_offset(self) -> int | None:
-        """The lowest offset whose fate is not known, or not known by a majority."""
+        """The lowest offset of an open transaction, or of one whose marker is not committed."""
         firsts = [min(offsets) for offsets in (self._open, self._ended) if offsets]
         return min(firsts) if firsts else None
 
@@ -304,7 +303,7 @@ class ProducerStates:
                 del self._ended[first_offset]
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that have been silent for long, unless their transaction is open."""
+        """Remove producers that have expired, unless their transaction is open."""
         expired = [
             producer.id
             for producer in self.entries.values()
@@ -315,7 +314,7 @@ class ProducerStates:
             del self.entries[producer_id]
 
     def load(self, producers: Iterable[Producer]) -> None:
-        """Start from what a snapshot holds."""
+        """Start from the content of a snapshot."""
         for producer in producers:
             self.entries[producer.id] = producer
         opened = sorted(

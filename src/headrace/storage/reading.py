@@ -1,4 +1,4 @@
-"""What a read of a log gives: a part of one segment file that holds whole batches."""
+"""The result of a read: a part of one segment file with whole batches."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from headrace.storage.segments import segment_index
 
 
 class LogSlice(msgspec.Struct, gc=False):
-    """Whole batches in one segment file, from the one that holds the offset asked for.
+    """Whole batches in one segment file, from the batch with the requested offset.
 
-    It keeps the file open while it is being sent, even if the segment is deleted meanwhile.
+    The slice keeps the file open while it is sent, even if the segment is deleted meanwhile.
     """
 
     file: OpenFile | None
@@ -37,12 +37,12 @@ def read_sealed(
     *,
     at_least_one: bool,
 ) -> LogSlice:
-    """The slice at an offset before the active segment; what `Log.read` says of it holds."""
+    """The slice at an offset before the active segment, as specified by `Log.read`."""
     at = segment_index(segments, offset)
     segment = segments[at]
     position = segment.locate(offset)
     while position >= segment.size and at + 1 < len(segments):
-        # Compaction left nothing of the rest of this segment.
+        # Compaction removed all later records of this segment.
         at += 1
         segment = segments[at]
         position = 0

@@ -1,13 +1,13 @@
-"""Opening a log that is there: finish what a crash interrupted, trust what was closed cleanly.
+"""Opening an existing log: recovery after a crash, trust after a clean stop.
 
-After a clean stop nothing is read but names: the checkpoint says where the log ends, and indexes,
-epochs and producers are loaded when they are needed. After a crash every segment beyond the
-recovery point is walked batch by batch, each checksum is verified, and the log ends before the
-first batch that is not whole. Indexes, epochs and producers are then built from what is there.
+After a clean stop only names are read: the checkpoint has the end of the log, and indexes, epochs
+and producers are loaded on first use. After a crash every segment beyond the recovery point is read
+batch by batch, each checksum is verified, and the log ends before the first incomplete batch.
+Indexes, epochs and producers are then rebuilt from the batches.
 
-The rules for files with suffixes are Kafka's: `.deleted` files go; `.cleaned` files are
-compactions that were not finished and go; `.swap` files are finished ones and take the place of
-the segments they cover.
+The rules for files with suffixes are Kafka's: `.deleted` files are removed; `.cleaned` files are
+unfinished compactions and removed; `.swap` files are finished compactions and replace the segments
+that they cover.
 """
 
 import logging
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 _OFFSET_DIGITS = 20
 _NEVER = 1 << 63
-_KRAFT_SNAPSHOT = ".checkpoint"  # Part of the metadata log's directory, and none of our business.
+_KRAFT_SNAPSHOT = ".checkpoint"  # Belongs to the metadata log, which reads it itself.
 
 
 def load_log(
@@ -68,7 +68,7 @@ def load_log(
     log_start_offset: int = 0,
     high_watermark: int = 0,
 ) -> Log:
-    """Open the log in a directory; the offsets are what the checkpoints say of it."""
+    """Open the log in a directory; `offsets` come from the checkpoints."""
     resources = resources or Resources()
     content = _settled_content(directory)
     segments = _segments(directory, content, config, resources)
@@ -85,7 +85,10 @@ def load_log(
         recovery_point = min(recovery_point, damaged_from)
         recovered = recover(directory, segments, snapshots, recovery_point)
     if recovered.end_offset < log_start_offset:
-        _log.warning("%s ends before its start %d: it begins anew", directory, log_start_offset)
+        _log.warning(
+            "log ends before its start offset, restarting empty",
+            extra={"path": directory, "log_start_offset": log_start_offset},
+        )
         discard(segments, 0)
         snapshots.drop_from(0)
         segments[:] = [log_files.create_segment(log_start_offset, config)]
@@ -104,19 +107,19 @@ def load_log(
 
 
 def topic_id_of(directory: str) -> Uuid:
-    """The topic that a partition's directory says it belongs to; zero if it does not say."""
+    """The topic id in a partition's directory; zero if it is missing."""
     path = f"{directory}/{PARTITION_METADATA}"
     try:
         return decode_partition_metadata(files.read(path))
     except FileNotFoundError:
         return ZERO
     except CorruptCheckpoint as error:
-        _log.error("%s cannot be read: %s", path, error)
+        _log.error("partition metadata not readable", extra={"path": path, "error": str(error)})
         return ZERO
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """Where a log ends, and what was learnt on the way there."""
+    """The end of a recovered log, with the rebuilt state."""
 
     end_offset: int
     recovery_point: int
@@ -126,9 +129,9 @@ class Recovered(msgspec.Struct, frozen=True):
 def recover(
     directory: str, segments: list[Segment], snapshots: Snapshots, recovery_point: int
 ) -> Recovered:
-    """Walk every segment beyond the recovery point and cut the log before what is not whole.
+    """Verify every segment beyond the recovery point and truncate at the first invalid batch.
 
-    `segments` and `snapshots` are changed to what is left of them.
+    `segments` and `snapshots` are reduced to the remaining ones.
     """
     first = max(0, segment_index(segments, recovery_point))
     next_offset = segments[first].base_offset
@@ -143,10 +146,8 @@ def recover(
         next_offset = _recover_segment(segment, states, epochs, next_offset)
         if segment.size < size:
             _log.warning(
-                "%s is cut to its first %d of %d bytes: no whole batch follows",
-                segment.path(LOG),
-                segment.size,
-                size,
+                "log truncated at its first invalid batch",
+                extra={"path": segment.path(LOG), "size": segment.size, "size_before": size},
             )
             segment.truncate_file(segment.size)
             discard(segments[at + 1 :], 0)
@@ -161,7 +162,7 @@ def recover(
 def _recover_segment(
     segment: Segment, states: ProducerStates, epochs: LeaderEpochs, next_offset: int
 ) -> int:
-    """Rebuild what a segment's batches tell; its size is that of the whole ones afterwards."""
+    """Rebuild the state of a segment's batches; truncate it after the last valid batch."""
     segment.forget_indexes()
     whole_size = 0
     for position, header in _verified_batches(segment, next_offset):
@@ -188,7 +189,9 @@ def _verified_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int,
             yield position, header
             next_offset = header.next_offset
     except CorruptMessage as error:
-        _log.warning("%s: %s", segment.path(LOG), error)
+        _log.warning(
+            "segment has an invalid batch", extra={"path": segment.path(LOG), "error": str(error)}
+        )
 
 
 def _producers_at(segments: list[Segment], snapshots: Snapshots, offset: int) -> ProducerStates:
@@ -201,11 +204,11 @@ def _producers_at(segments: list[Segment], snapshots: Snapshots, offset: int) ->
     return states
 
 
-# What is in the directory
+# Files of the directory
 
 
 def _settled_content(directory: str) -> dict[str, int]:
-    """Names of the files with the sizes of the logs, after an interrupted change was finished."""
+    """Finish interrupted changes; return the names of files with the sizes of the logs."""
     content = dict(files.sized_files(directory))
     aside = [name for name in content if name.endswith((DELETED, CLEANED, SWAP))]
     if not any(_KRAFT_SNAPSHOT not in name for name in aside):
@@ -218,7 +221,7 @@ def _settled_content(directory: str) -> dict[str, int]:
 
 
 def _finish_compaction(directory: str, aside: list[str]) -> None:
-    """Give up compacted segments that are not all complete, put complete ones into place."""
+    """Remove incomplete compacted segments, and swap complete ones in."""
     cleaned = [name for name in aside if name.endswith(CLEANED)]
     swapped = [name for name in aside if name.endswith(SWAP)]
     given_up_from = min(map(_offset_of, cleaned), default=_NEVER)
@@ -251,11 +254,11 @@ def _end_offset_of(directory: str, name: str) -> int:
 def _segments(
     directory: str, content: dict[str, int], config: LogConfig, resources: Resources
 ) -> list[Segment]:
-    """The segments whose logs are there, in order; indexes without a log are removed."""
+    """The segments in order; indexes without a log file are removed."""
     for name in content:
         stem, extension = name[:_OFFSET_DIGITS], name[_OFFSET_DIGITS:]
         if extension in (INDEX, TIME_INDEX, TRANSACTION_INDEX) and stem + LOG not in content:
-            _log.warning("removing %s/%s, since its log is not there", directory, name)
+            _log.warning("index without log file removed", extra={"path": f"{directory}/{name}"})
             files.unlink_if_there(f"{directory}/{name}")
     return [
         Segment(
@@ -284,14 +287,17 @@ def _snapshots(directory: str, content: dict[str, int], segments: list[Segment])
 
 
 def _damaged_from(directory: str, content: dict[str, int]) -> int:
-    """The first segment whose transaction index is damaged: only a recovery makes it anew."""
+    """The first segment with a damaged transaction index, which only recovery rebuilds."""
     damaged = _NEVER
     for name in content:
         if name.endswith(TRANSACTION_INDEX):
             try:
                 TransactionIndex.from_bytes(files.read(f"{directory}/{name}"))
             except CorruptIndex as error:
-                _log.warning("%s/%s is damaged: %s", directory, name, error)
+                _log.warning(
+                    "transaction index damaged",
+                    extra={"path": f"{directory}/{name}", "error": str(error)},
+                )
                 damaged = min(damaged, _offset_of(name))
     return damaged
 
@@ -299,22 +305,24 @@ def _damaged_from(directory: str, content: dict[str, int]) -> int:
 def _trust(
     directory: str, active: Segment, snapshots: Snapshots, recovery_point: int
 ) -> Recovered | None:
-    """What is known of a log that was closed cleanly; None if it must be recovered after all."""
+    """Return the state of a cleanly closed log; None if the log must be recovered."""
     try:
         end_offset = _clean_end_offset(active, recovery_point, snapshots)
     except CorruptMessage as error:
-        _log.warning("%s is recovered, though it was closed cleanly: %s", directory, error)
+        _log.warning(
+            "cleanly closed log is recovered", extra={"path": directory, "error": str(error)}
+        )
         return None
-    # Whoever closed the log without a snapshot knew of no producers.
+    # A log closed without a snapshot had no producers.
     producers = None if snapshots.offsets else ProducerStates(end_offset)
     return Recovered(end_offset, end_offset, producers)
 
 
 def _clean_end_offset(active: Segment, recovery_point: int, snapshots: Snapshots) -> int:
-    """The end of a log that was closed cleanly, without a look at the file if possible.
+    """Return the end of a cleanly closed log, without reading the file if possible.
 
-    A clean stop leaves a recovery point and a producer snapshot at the end of each log. Where
-    the two agree, they are right; otherwise the last batches are looked up.
+    A clean stop writes a recovery point and a producer snapshot at the end of each log. If both
+    agree, they are right; otherwise the last batches are read.
     """
     if active.size == 0:
         return active.base_offset

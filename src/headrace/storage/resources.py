@@ -1,7 +1,7 @@
-"""What all logs of a node share: descriptors, index memory, and files that wait to be unlinked.
+"""Resources that all logs of a node share: descriptors, index memory, and files to unlink.
 
-A node has thousands of partitions, and each has many segments. What a segment can open or load
-again is therefore held only while there is room, the oldest going first.
+A node has thousands of partitions, and each has many segments. Open files and loaded indexes are
+therefore cached up to a limit; the least recently opened are released first.
 """
 
 from collections import deque
@@ -15,21 +15,21 @@ INDEX_BYTES_MAX = 16 << 20
 
 
 class Holder(Protocol):
-    """A segment, which opens and loads again what it was told to let go of."""
+    """A segment, which can reopen and reload released resources."""
 
-    def let_go_of_file(self) -> None: ...
+    def release_file(self) -> None: ...
 
-    def let_go_of_indexes(self) -> None: ...
+    def release_indexes(self) -> None: ...
 
 
 class Bounded:
-    """The holders of something of which there is only so much."""
+    """The holders of a limited resource; the oldest are released first."""
 
-    __slots__ = ("_let_go", "_max", "_total", "_weights")
+    __slots__ = ("_max", "_release", "_total", "_weights")
 
-    def __init__(self, total_max: int, let_go: Callable[[Holder], None]) -> None:
+    def __init__(self, total_max: int, release: Callable[[Holder], None]) -> None:
         self._max = total_max
-        self._let_go = let_go
+        self._release = release
         self._weights: dict[Holder, int] = {}
         self._total = 0
 
@@ -41,23 +41,23 @@ class Bounded:
         return self._total
 
     def add(self, holder: Holder, weight: int = 1) -> None:
-        """Note a new holder and make room for it."""
+        """Add a holder, and release others beyond the limit."""
         self.remove(holder)
         self._weights[holder] = weight
         self._total += weight
         while self._total > self._max and len(self._weights) > 1:
             oldest = next(iter(self._weights))
             self.remove(oldest)
-            self._let_go(oldest)
+            self._release(oldest)
 
     def remove(self, holder: Holder) -> None:
         self._total -= self._weights.pop(holder, 0)
 
 
 class Deletions:
-    """Files renamed to `.deleted` that go away after a while, so that readers can finish.
+    """Files renamed to `.deleted` that are unlinked after a delay, so that readers can finish.
 
-    The clock starts when `due` first sees a file: storage itself knows no time of day.
+    The delay starts when `due` first sees a file, because storage itself has no clock.
     """
 
     __slots__ = ("_new", "_waiting")
@@ -73,12 +73,12 @@ class Deletions:
         self._new.append((path, delay_ms))
 
     def take_over(self, others: "Deletions") -> None:
-        """Add what others have noted, none of which was looked at yet."""
+        """Add the files of other deletions, none of which is due yet."""
         self._new += others._new
         others._new = []
 
     def due(self, now_ms: int) -> list[str]:
-        """Take out the paths whose time has come, for `unlink_all` in a thread."""
+        """Remove and return the paths that are due, for `unlink_all` in a thread."""
         if self._new:
             waiting = [*self._waiting, *((now_ms + delay, path) for path, delay in self._new)]
             self._waiting = deque(sorted(waiting))
@@ -90,7 +90,7 @@ class Deletions:
 
 
 def unlink_all(paths: list[str]) -> None:
-    """Remove files, and directories whole, that nobody reads any more. Runs in a thread."""
+    """Remove files and whole directories without readers. Runs in a thread."""
     for path in paths:
         if path.endswith("-delete"):
             files.remove_tree(path)
@@ -99,13 +99,13 @@ def unlink_all(paths: list[str]) -> None:
 
 
 class Resources:
-    """One per node, handed to each log; a log on its own makes itself one."""
+    """The shared resources: one object per node, or one for a single log."""
 
     __slots__ = ("deletions", "indexes", "open_files")
 
     def __init__(
         self, open_files_max: int = OPEN_FILES_MAX, index_bytes_max: int = INDEX_BYTES_MAX
     ) -> None:
-        self.open_files = Bounded(open_files_max, lambda segment: segment.let_go_of_file())
-        self.indexes = Bounded(index_bytes_max, lambda segment: segment.let_go_of_indexes())
+        self.open_files = Bounded(open_files_max, lambda segment: segment.release_file())
+        self.indexes = Bounded(index_bytes_max, lambda segment: segment.release_indexes())
         self.deletions = Deletions()

@@ -1,8 +1,8 @@
-"""Which segments of a log are too old or too many: by time, by size, by the start of the log.
+"""Retention of a log: by time, by size, by the start of the log.
 
-Segments go whole and from the oldest on, never beyond the high watermark. A compacted
-topic keeps its records however old they are, unless its policy says `delete` as well; what
-lies before the start of the log goes in any case.
+Whole segments are deleted from the oldest on, never beyond the high watermark. A compacted topic
+keeps old records unless its policy includes `delete`; records before the start of the log are
+always deleted.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from headrace.storage.segment import Segment
 UNLIMITED = -1
 
 TooOld = Callable[[Segment, int], bool]
-"""Asked of a segment and of the offset where the next one begins."""
+"""A rule on a segment and the offset where the next one begins."""
 
 
 def delete_expired(log: Log, now_ms: int) -> int:
-    """Drop what the topic's retention no longer covers; returns the number of segments.
+    """Delete segments beyond the topic's retention; return their number.
 
-    One look at the oldest segment is the usual cost. The time index of a segment may have to
-    be read for it, so callers with thousands of logs spread their calls.
+    Usually only the oldest segment is checked. Its time index may have to be read, so callers with
+    thousands of logs spread their calls.
     """
     try:
         expired = expired_segments(log, log.config, now_ms)
@@ -32,7 +32,7 @@ def delete_expired(log: Log, now_ms: int) -> int:
 
 
 def expired_segments(log: Log, config: LogConfig, now_ms: int) -> list[Segment]:
-    """The longest run of oldest segments that at least one rule gives up."""
+    """The longest run of oldest segments that a rule expires."""
     rules = [_before_start(log)]
     if "delete" in config.cleanup_policy:
         if config.retention_bytes > UNLIMITED:
@@ -46,7 +46,7 @@ def expired_segments(log: Log, config: LogConfig, now_ms: int) -> list[Segment]:
 
 
 def _extend(log: Log, count: int, gives_up: TooOld) -> int:
-    """How many of the oldest segments go if this rule goes on where others stopped."""
+    """The number of expired segments if this rule continues after the others."""
     segments = log.segments
     while count < len(segments):
         segment = segments[count]
@@ -68,7 +68,7 @@ def _before_start(log: Log) -> TooOld:
 
 
 def _beyond_size(log: Log, retention_bytes: int) -> TooOld:
-    """A segment goes if what is left is still as large as the limit, so the limit is reached."""
+    """Expire a segment if the remaining size still reaches the limit."""
     younger = {}
     size = 0
     for segment in reversed(log.segments):

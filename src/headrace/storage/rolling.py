@@ -1,18 +1,17 @@
-"""When the active segment has had its time (`segment.ms`)."""
+"""The age limit of the active segment (`segment.ms`)."""
 
-from os import urandom
-
+from headrace.runtime import chance
 from headrace.storage.config import LogConfig
 
 _NEVER = (1 << 63) - 1
 _ASK_ALWAYS = -2
-"""A deadline below any timestamp: the slow check is made at each append."""
+"""A deadline below any timestamp, so that each append makes the slow check."""
 
 
 class RollClock:
-    """Counts from the timestamp of a segment's first batch; without timestamps, by the clock.
+    """The age from the timestamp of a segment's first batch; without timestamps, by the clock.
 
-    The hot path compares a batch's timestamp with `deadline` and asks further only beyond it.
+    The hot path compares a batch's timestamp with `deadline` and checks further only beyond it.
     """
 
     __slots__ = ("_since_ms", "deadline")
@@ -22,7 +21,7 @@ class RollClock:
         self._since_ms = 0
 
     def start(self, first_timestamp: int, now_ms: int, config: LogConfig) -> None:
-        """The first batch is in the segment.
+        """Start with the first batch of the segment.
 
         The jitter keeps partitions that were written first together from rolling together.
         """
@@ -32,15 +31,15 @@ class RollClock:
             return
         jitter_ms = config.segment_jitter_ms
         if jitter_ms:
-            jitter_ms = int.from_bytes(urandom(6)) % jitter_ms
+            jitter_ms = int.from_bytes(chance.urandom(6)) % jitter_ms
         self.deadline = first_timestamp + config.roll_ms - jitter_ms
 
     def stop(self) -> None:
-        """The segment is empty."""
+        """Stop: the segment is empty."""
         self.deadline = _NEVER
 
     def move(self, difference_ms: int) -> None:
-        """`segment.ms` was changed."""
+        """Move the deadline after a change of `segment.ms`."""
         if self.deadline not in (_NEVER, _ASK_ALWAYS):
             self.deadline += difference_ms
 

@@ -1,4 +1,4 @@
-"""Walking over the batches of a segment file by their headers."""
+"""Iteration over the batches of a segment file by their headers."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -18,7 +18,7 @@ def headers_in(fd: int, position: int, end_position: int) -> Iterator[tuple[int,
     """Position and header of each whole batch in a part of a file, in order.
 
     Small batches are read many at a time; from a batch larger than a chunk only the header is
-    read. A batch that cannot be one, or that reaches past the end, is `CorruptMessage`.
+    read. An invalid batch, or one that reaches past the end, raises `CorruptMessage`.
     """
     chunk = b""
     chunk_position = position
@@ -36,7 +36,7 @@ def headers_in(fd: int, position: int, end_position: int) -> Iterator[tuple[int,
 def batches_in(
     fd: int, position: int, end_position: int
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """The same with the bytes of each batch, for those who must look at them all."""
+    """Position, header and bytes of each batch."""
     chunk, start = memoryview(b""), position
     while position < end_position:
         chunk, start = _covering(fd, chunk, start, position, HEADER_SIZE, end_position)
@@ -49,7 +49,7 @@ def batches_in(
 def _covering(
     fd: int, chunk: memoryview, start: int, position: int, size: int, end_position: int
 ) -> tuple[memoryview, int]:
-    """A chunk, this one if it will do, that holds some bytes from a position on."""
+    """Return a chunk that has some bytes from a position on; this one if possible."""
     if position + size <= start + len(chunk):
         return chunk, start
     wanted = min(max(size, _BATCHES_BYTES), end_position - position)
@@ -60,10 +60,10 @@ def _covering(
 
 
 def find_offset(fd: int, position: int, end_position: int, offset: int) -> int:
-    """The start of the first batch that ends at or after an offset; the end if none does.
+    """The start of the first batch that ends at or after an offset, or the end.
 
-    Every fetch that does not follow another comes through here, so no headers are made. The end is
-    that of a batch, so one that claims to reach beyond it is damaged, and is not served.
+    Every fetch that does not continue another uses this function, so it creates no headers. The end
+    is the end of a batch, so a batch that claims to reach beyond is damaged and is not served.
     """
     chunk = b""
     chunk_position = position
@@ -85,7 +85,7 @@ def find_offset(fd: int, position: int, end_position: int, offset: int) -> int:
 
 
 def find_boundary(fd: int, position: int, end_position: int, size_max: int) -> tuple[int, int]:
-    """The ends of the first batch and of the last one of those that fit into a size."""
+    """The end of the first batch, and of the last batch that fits into a size."""
     size_max = max(0, size_max)
     first_end = last_end = position
     chunk = b""

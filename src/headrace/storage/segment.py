@@ -1,14 +1,14 @@
-"""A run of record batches in one file, found again through a sparse index."""
+"""A run of record batches in one file, with a sparse index."""
 
 import logging
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headrace.errors import CorruptMessage
-from headrace.protocol.batches import BatchHeader
+from headrace.protocol.batches import LOG_OVERHEAD, BatchHeader
 from headrace.runtime import files
 from headrace.runtime.files import OpenFile
 from headrace.storage.indexes import (
@@ -24,9 +24,6 @@ from headrace.storage.indexes import (
 )
 from headrace.storage.resources import Resources
 from headrace.storage.scanning import find_boundary, find_offset, headers_in
-
-if TYPE_CHECKING:
-    from headrace.storage.usual_append import PlainBatch
 
 _log = logging.getLogger(__name__)
 
@@ -49,11 +46,25 @@ _UNKNOWN = -2
 _BASE_OFFSET = Struct(">q")
 
 
+ReplicatedBatch = tuple[int, int, int, int, int, int, int, int, int]
+"""Fields of a leader's batch that an append needs: base offset, length after the length field,
+leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer id."""
+
+
+class PlainBatch(Protocol):
+    """A valid plain batch, with its assigned offset."""
+
+    records: memoryview
+    count: int
+    max_timestamp: int
+    base_offset: int
+
+
 class Segment:
     """One `.log` file with its indexes; the last of a log is active, the others are sealed.
 
-    A segment of thousands costs little until it is used: the file is opened and the indexes are
-    loaded when somebody asks, and let go when there are too many.
+    An unused segment costs little: the file is opened and the indexes are loaded on first use, and
+    released if too many are open.
     """
 
     __slots__ = (
@@ -105,7 +116,7 @@ class Segment:
         self._max_timestamp = _UNKNOWN
         self._max_timestamp_offset = base_offset
         self._reserved_to = _RESERVE_FROM_BYTES
-        # Where a reader that follows the tail goes on, by offset: saves it looking at the file.
+        # The next position of tail readers by offset, which saves reading the file.
         self._cursors: dict[int, int] | None = None
 
     @classmethod
@@ -120,9 +131,9 @@ class Segment:
         reserved_bytes: int = 0,
         suffix: str = "",
     ) -> "Segment":
-        """Make the empty files of a new segment. The log comes last: without it there is none.
+        """Create the empty files of a new segment. The log file comes last and completes it.
 
-        `reserved_bytes` has room made for all that the segment will hold (`preallocate`).
+        `reserved_bytes` allocates the segment's final size (`preallocate`).
         """
         segment = cls(
             directory,
@@ -157,10 +168,10 @@ class Segment:
     # Appending
 
     def write(self, records: bytes | bytearray | memoryview) -> int:
-        """Put bytes at the tail, all of them or none, and return the position they start at.
+        """Append bytes, all of them or none, and return their start position.
 
-        Whoever writes notes each batch afterwards. Bytes first, index second: after a crash an
-        index that lags costs a scan, an index that leads points at what was never written.
+        The caller indexes each batch afterwards. Bytes first, index second: after a crash an
+        index that lags costs a scan, an index that leads points at bytes never written.
         """
         position = self.size
         file = self._file or self.open()
@@ -178,7 +189,7 @@ class Segment:
         return position
 
     def _reserve(self, file: OpenFile, position: int) -> None:
-        """Have room made ahead of the tail, once the segment has shown that it grows."""
+        """Allocate space ahead of the tail of a growing segment."""
         if files.reserve(file.fd, position, RESERVED_BYTES):
             self._reserved_to = position + RESERVED_BYTES
         else:
@@ -194,7 +205,7 @@ class Segment:
             self._add_index_entries(last_offset, position)
         self.bytes_since_entry += size
 
-    def note_run(self, position: int, run: "Iterable[PlainBatch]") -> None:
+    def note_run(self, position: int, run: Iterable[PlainBatch]) -> None:
         """`note_batch` for each of several batches that were written together."""
         latest = self._max_timestamp
         interval = self.index_interval_bytes
@@ -212,10 +223,48 @@ class Segment:
             bytes_since_entry += size
         self.bytes_since_entry = bytes_since_entry
 
-    def has_index_room_for(self, entries: int) -> bool:
-        """Whether so many more entries leave room for the one that is made at the end."""
+    def note_replicated(self, position: int, batches: Iterable[ReplicatedBatch]) -> None:
+        """`note_batch` for each of several batches of a leader that were written together.
+
+        The caller has checked that the indexes have room for an entry of each.
+        """
+        base_offset, interval = self.base_offset, self.index_interval_bytes
+        index, time_index = self.index, self.time_index
+        latest, latest_offset = self._max_timestamp, self._max_timestamp_offset
+        indexed = time_index.timestamps[-1] if time_index.timestamps else NO_TIMESTAMP
+        entries_before = len(index)
+        bytes_since_entry = self.bytes_since_entry
+        for first_offset, length, _, _, _, _, last_offset_delta, max_timestamp, _ in batches:
+            if max_timestamp > latest:
+                latest, latest_offset = max_timestamp, first_offset + last_offset_delta
+            if bytes_since_entry > interval:
+                index.offsets.append(first_offset + last_offset_delta - base_offset)
+                index.positions.append(position)
+                if latest > indexed:
+                    indexed = latest
+                    time_index.timestamps.append(latest)
+                    time_index.offsets.append(latest_offset - base_offset)
+                bytes_since_entry = 0
+            size = length + LOG_OVERHEAD
+            position += size
+            bytes_since_entry += size
+        if latest > self._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = latest, latest_offset
+            self._indexes_changed = True
+        self.bytes_since_entry = bytes_since_entry
+        if len(index) > entries_before:
+            self._indexes_changed = True
+            self.indexes_are_full = self.index_room < 1
+
+    @property
+    def index_room(self) -> int:
+        """The number of entries that the indexes have room for, beside the final one."""
         room = self.index_bytes_max - max(self.index.size_bytes, self.time_index.size_bytes)
-        return room > (entries + 1) * TIME_ENTRY_SIZE
+        return (room - 1) // TIME_ENTRY_SIZE - 1
+
+    def has_index_room_for(self, entries: int) -> bool:
+        """Return whether the index has room for more entries and the final one."""
+        return self.index_room >= entries
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self.index.append(last_offset - self.base_offset, position)
@@ -224,14 +273,14 @@ class Segment:
         )
         self._indexes_changed = True
         self.bytes_since_entry = 0
-        # Kafka keeps one place in the time index free for the entry that is made at the end.
+        # Kafka keeps one free place in the time index for the final entry.
         self.indexes_are_full = (
             self.index.size_bytes + OFFSET_ENTRY_SIZE > self.index_bytes_max
             or self.time_index.size_bytes + 2 * TIME_ENTRY_SIZE > self.index_bytes_max
         )
 
     def note_aborted(self, transaction: AbortedTransaction) -> None:
-        """Remember an abort whose marker is in this segment, in its file at once."""
+        """Add an abort whose marker is in this segment, and write the index file immediately."""
         transactions = self.transactions
         known_bytes = transactions.size_bytes
         transactions.append(transaction)
@@ -243,14 +292,14 @@ class Segment:
         _ = self.index, self.time_index, self.max_timestamp
 
     def sync(self) -> None:
-        """Seal, and wait until it is all on the disk: for segments that compaction has made."""
+        """Seal and sync the segment; for segments that compaction has written."""
         self.seal()
         files.fsync(self.open().fd)
         for path in self.index_paths():
             files.fsync_path(path)
 
     def seal(self) -> None:
-        """Bring the index files to their final state: at a roll, and when the log is closed."""
+        """Write the final index files, at a roll and when the log is closed."""
         if self._indexes_changed:
             self.time_index.append_if_later(
                 self._max_timestamp, self._max_timestamp_offset - self.base_offset
@@ -259,7 +308,7 @@ class Segment:
             files.write(self.path(TIME_INDEX), self.time_index.to_bytes())
             self._indexes_changed = False
         if self._reserved_to != _RESERVE_FROM_BYTES:
-            files.ftruncate(self.open().fd, self.size)  # Gives back what was reserved in vain.
+            files.ftruncate(self.open().fd, self.size)  # Releases the unused allocation.
             self._reserved_to = _RESERVE_FROM_BYTES
         if self._index is not None:
             self._count_indexes()
@@ -267,10 +316,10 @@ class Segment:
     # Finding
 
     def locate(self, offset: int) -> int:
-        """Where the first batch starts that ends at or after an offset; the size if none does.
+        """The start of the first batch that ends at or after an offset, or the size.
 
-        The batch of the next index entry is looked at first: a consumer that reads on in order
-        asks for just that one, since slices are cut at indexed batches.
+        The batch of the next index entry is checked first: a sequential consumer requests just
+        that one, since slices end at indexed batches.
         """
         if offset <= self.base_offset:
             return 0
@@ -300,10 +349,10 @@ class Segment:
     def boundary(
         self, position: int, end_position: int, size_max: int, *, at_least_one: bool
     ) -> int:
-        """Where a slice from a batch start must end so that it holds whole batches only.
+        """The end of a slice of whole batches from a batch start.
 
-        With `at_least_one` a batch larger than the size asked for is still given whole, for a
-        consumer would never get past it otherwise.
+        With `at_least_one` a batch larger than the requested size is returned whole; otherwise a
+        consumer would never get past it.
         """
         if end_position - position <= size_max:
             return end_position
@@ -314,7 +363,7 @@ class Segment:
         return max(first_end, last_end) if at_least_one else last_end
 
     def remember(self, offset: int, position: int) -> None:
-        """Note where the batch of an offset starts, or will start, for a reader who comes back."""
+        """Remember the position of an offset, for a reader that continues there."""
         cursors = self._cursors
         if cursors is None:
             cursors = self._cursors = {}
@@ -323,7 +372,7 @@ class Segment:
         cursors[offset] = position
 
     def next_offset(self) -> int:
-        """The offset after the last record, found by walking on from the last index entry."""
+        """Return the offset after the last record, by a scan from the last index entry."""
         index = self.index
         position = index.positions[-1] if index.positions else 0
         next_offset = self.base_offset
@@ -348,7 +397,7 @@ class Segment:
         return self._max_timestamp_offset
 
     def _load_max_timestamp(self) -> None:
-        """A sealed segment's last time index entry has it; usually the rest is not needed."""
+        """Return the last entry of a sealed segment's time index; the file need not be loaded."""
         entry = self._last_time_entry_on_disk() if self._time_index is None else None
         if entry is None and self.size > 0:
             index = self.time_index
@@ -372,7 +421,7 @@ class Segment:
             return header.max_timestamp
         return NO_TIMESTAMP
 
-    # Files and indexes, held while there is room
+    # Files and indexes, cached up to a limit
 
     def open(self) -> OpenFile:
         file = self._file
@@ -410,7 +459,7 @@ class Segment:
             self._index = OffsetIndex.from_bytes(files.read(self.path(INDEX)), self.size)
             self._time_index = TimeIndex.from_bytes(files.read(self.path(TIME_INDEX)))
         except (FileNotFoundError, CorruptIndex) as error:
-            _log.warning("building the indexes of %s anew: %s", self.path(LOG), error)
+            _log.warning("rebuilding indexes", extra={"path": self.path(LOG), "error": str(error)})
             self.rebuild_indexes(headers_in(self.open().fd, 0, self.size))
             self.seal()
         self._count_indexes()
@@ -420,13 +469,13 @@ class Segment:
         self.resources.indexes.add(self, size_bytes)
 
     def rebuild_indexes(self, batches: Iterable[tuple[int, BatchHeader]]) -> None:
-        """Make the indexes that the batches of the file would have left behind, and no others."""
+        """Rebuild the indexes from the batches of the file."""
         self._start_indexes()
         for position, header in batches:
             self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
 
     def forget_indexes(self) -> None:
-        """Begin all indexes anew, before recovery notes each batch that it has verified."""
+        """Clear all indexes, before recovery adds each verified batch."""
         self._start_indexes()
         self._transactions = TransactionIndex()
         files.unlink_if_there(self.path(TRANSACTION_INDEX))
@@ -440,11 +489,11 @@ class Segment:
         self.bytes_since_entry = 0
         self._indexes_changed = True
 
-    def let_go_of_file(self) -> None:
+    def release_file(self) -> None:
         self._file = None
 
-    def let_go_of_indexes(self) -> None:
-        """Forget the indexes, unless the files do not hold them yet."""
+    def release_indexes(self) -> None:
+        """Release the indexes, unless the files do not have them yet."""
         if not self._indexes_changed:
             self._index = self._time_index = self._transactions = None
 
@@ -475,8 +524,10 @@ class Segment:
         self._cursors = None
 
     def change_suffix(self, suffix: str) -> None:
-        """Rename all files, the log first: a crash may leave indexes without log, which go at the
-        next start, but never a log that is still read without its list of aborted transactions.
+        """Rename all files, the log first.
+
+        A crash may leave indexes without a log, which the next start removes, but never a log
+        without its transaction index.
         """
         for extension in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX):
             path = f"{self.directory}/{self.base_offset:020d}{extension}"
@@ -484,7 +535,7 @@ class Segment:
         self.suffix = suffix
 
     def delete_later(self, delay_ms: int) -> None:
-        """Set the files aside for those who still read them; the sweep unlinks them."""
+        """Rename the files for their readers; a later sweep unlinks them."""
         self.change_suffix(DELETED)
         self.close()
         for extension in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX):
@@ -494,5 +545,5 @@ class Segment:
         self.resources.open_files.remove(self)
         self.resources.indexes.remove(self)
         self._indexes_changed = False
-        self.let_go_of_file()
-        self.let_go_of_indexes()
+        self.release_file()
+        self.release_indexes()

@@ -1,4 +1,4 @@
-"""The row of segments that makes a log, as a plain list that ascends by base offset."""
+"""The segments of a log, as a list in the order of their base offsets."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ _base_offset = attrgetter("base_offset")
 
 
 def segment_index(segments: Sequence[Segment], offset: int) -> int:
-    """Where the segment stands that holds an offset or would; -1 if they all come after it."""
+    """The index of the segment for an offset; -1 if all segments are after it."""
     return bisect_right(segments, offset, key=_base_offset) - 1
 
 
 def discard(segments: Sequence[Segment], delay_ms: int) -> None:
-    """Set the files of segments aside; those who still read them have a while to finish."""
+    """Rename the files of segments; readers have a delay to finish."""
     for segment in segments:
         segment.delete_later(delay_ms)
 
@@ -23,11 +23,11 @@ def discard(segments: Sequence[Segment], delay_ms: int) -> None:
 def swap(
     segments: list[Segment], old: Sequence[Segment], new: Sequence[Segment], delay_ms: int
 ) -> None:
-    """Put compacted segments, written and synced as `.cleaned`, in the place of old ones.
+    """Replace old segments by compacted ones, which are written and synced as `.cleaned`.
 
-    Once all are named `.swap` the new ones are complete: a crash from there on ends with the new
-    segments, before with the old. They are renamed from the last to the first, and start-up
-    gives up the `.swap` files behind the smallest `.cleaned` one (Kafka's protocol).
+    Once all are named `.swap` the new segments are complete: a later crash leaves the new segments,
+    an earlier crash the old. They are renamed from the last to the first, and start-up removes the
+    `.swap` files behind the smallest `.cleaned` one (Kafka's protocol).
     """
     at = segments.index(old[0])
     assert list(old) == segments[at : at + len(old)], "old segments must be neighbours"

@@ -1,9 +1,8 @@
 """Finding records by time: the time index, then batch headers, then the records of one batch.
 
-One bad batch must not keep a consumer from all times for ever (docs/decisions/0010). Records that
-cannot be read, though their batch's header can, are answered by what the header says: the batch
-begins where it begins. A header that makes no sense hides what follows up to the next batch that
-the index knows, and the search goes on there.
+One damaged batch must not block searches for ever (docs/internals/decisions/0010). If the records
+of a batch are unreadable but its header is not, the header answers with the batch's start. An
+invalid header hides the batches up to the next index entry, where the search continues.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from headrace.storage.segment import Segment
 
 
 class TimestampOffset(msgspec.Struct, frozen=True):
-    """A record found by time, in ListOffsets' words."""
+    """A record found by time, as ListOffsets returns it."""
 
     timestamp: int
     offset: int
@@ -68,7 +67,7 @@ def find_latest(segments: Sequence[Segment]) -> TimestampOffset | None:
 
 
 def _known_headers(segment: Segment, position: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch from a position on, past those that are damaged."""
+    """Position and header of each batch from a position on, without damaged ones."""
     start: int | None = position
     while start is not None:
         end = start
@@ -82,7 +81,7 @@ def _known_headers(segment: Segment, position: int) -> Iterator[tuple[int, Batch
 
 
 def _records_at(segment: Segment, position: int, header: BatchHeader) -> list[Record] | None:
-    """The records of a batch; None if they cannot be read, or would take too much room."""
+    """Return the records of a batch; None if they are unreadable or too large."""
     try:
         return records_of(files.pread(segment.open().fd, header.size, position))
     except CorruptMessage:

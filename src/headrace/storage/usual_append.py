@@ -1,53 +1,29 @@
-"""The quick way to append: plain batches to a log at work, which is what nearly all appends are.
+"""The fast path of appends: plain batches to an open log, which covers nearly all appends.
 
 The fast twin of `appending.append_as_leader`, for batches without a producer id on a topic that
-stores batches as they come. It does the same in two steps and makes no object: `read_usual` asks
-whether a batch is plain and whole, `append_run` writes several such batches at one stroke.
-Whatever is not usual, a wrong batch above all, is left for the long way, untouched;
-`tests/unit/storage/test_usual_append.py` runs both over the same batches.
+stores batches unchanged. `validation.read_usual` finds plain batches, and `append_run` writes
+several of them at once. All other batches, including invalid ones, are left untouched for the
+general path; `tests/unit/storage/test_usual_append.py` runs both over the same batches.
 """
 
-from struct import Struct
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from fastcrc.crc32 import iscsi
-
-from headrace.protocol.batches import (
-    ATTRIBUTES_POSITION,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    PLACE,
-)
-from headrace.protocol.compression import Codec
-from headrace.protocol.records import RECORD_SIZE_MIN
+from headrace.protocol.batches import LOG_OVERHEAD, PLACE
 from headrace.storage.log import Log
-from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from headrace.storage.validation import UsualLimits
+from headrace.storage.segment import RELATIVE_OFFSET_MAX, PlainBatch, Segment
+from headrace.storage.validation import read_usual
 
 NOT_USUAL = -1
 
-_CODECS = frozenset(int(codec) for codec in Codec)
-# The header without what nobody asks a plain batch: leader epoch, producer epoch, sequence.
-_unpack_header = Struct(">qi4xbIhiqqq6xi").unpack_from
 _patch = PLACE.pack_into
 _NO_EPOCH = -1
-
-
-class PlainBatch(Protocol):
-    """A batch that `read_usual` found in order, and where it went."""
-
-    records: memoryview
-    count: int
-    max_timestamp: int
-    base_offset: int
 
 
 _B = TypeVar("_B", bound=PlainBatch)
 
 
 class Run(Generic[_B]):
-    """Plain batches that are written together, with what the log asks of them all."""
+    """Plain batches that are written together, with their common limits."""
 
     __slots__ = ("batches", "count", "max_timestamp", "size_bytes")
 
@@ -87,48 +63,12 @@ def append_usual(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
     return offset
 
 
-def read_usual(records: memoryview, limits: UsualLimits, now_ms: int) -> tuple[int, int] | None:
-    """How many records a plain batch holds and its latest timestamp; None if it is not plain.
-
-    It asks what `validation.check_batches` asks of a usual batch.
-    """
-    size = len(records)
-    if size < HEADER_SIZE:
-        return None
-    (
-        claimed_offset,
-        length,
-        magic,
-        crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        count,
-    ) = _unpack_header(records)
-    size_max, timestamp_after_max_ms, _ = limits
-    if (
-        length + LOG_OVERHEAD == size <= size_max
-        and magic == MAGIC
-        and claimed_offset == 0
-        and producer_id < 0
-        and attributes in _CODECS
-        and 0 < count == last_offset_delta + 1
-        and (attributes or count * RECORD_SIZE_MIN <= size - HEADER_SIZE)
-        and base_timestamp <= max_timestamp <= now_ms + timestamp_after_max_ms
-        and iscsi(records[ATTRIBUTES_POSITION:]) == crc
-    ):
-        return count, max_timestamp
-    return None
-
-
 def append_run(log: Log, run: Run[_B], leader_epoch: int) -> bool:
-    """Append plain batches by one write and tell each its offset.
+    """Append plain batches by one write and assign their offsets.
 
-    False, with nothing done, if the log does not take them all, or the disk refused. A disk
-    without room for all of them may have room for some, and an error must be told for each:
-    whoever is told false appends them one by one, the long way.
+    False, without any change, if the log cannot take all of them or the disk fails. A disk
+    without room for all batches may have room for some, and each needs its own error: the caller
+    then appends them one by one by the general path.
     """
     segment = log.writable
     batches = run.batches
@@ -164,7 +104,7 @@ def append_run(log: Log, run: Run[_B], leader_epoch: int) -> bool:
 def _takes(
     log: Log, segment: Segment, leader_epoch: int, size: int, count: int, max_timestamp: int
 ) -> bool:
-    """Whether a log is at work, in this epoch, and in a segment with room for so much more."""
+    """Return whether the log is open, in this epoch, with room in the active segment."""
     return (
         log.failure is None
         and leader_epoch == log.latest_epoch

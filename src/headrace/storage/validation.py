@@ -1,16 +1,16 @@
-"""What a batch must be before a log takes it: Kafka's rules, in Kafka's order.
+"""Validation of batches before an append: Kafka's rules, in Kafka's order.
 
-A partition of a produce request holds exactly one batch. Usually everything that matters is in
-its header, so `check_batches` unpacks that once, compares, checks the CRC and is done; records
-are not looked at. Whatever is not usual goes to `_examine`, which names the error or rewrites
-the batch: another codec, the broker's clock as timestamp, a topic whose records need keys.
+A partition of a produce request holds exactly one batch. Usually its header suffices, so
+`check_batches` unpacks the header once, compares, and checks the CRC; records are not read. All
+other batches go to `_examine`, which raises the error or rewrites the batch: another codec, the
+broker's clock as timestamp, a topic whose records need keys.
 
-The header's own word is taken for the count and the latest timestamp of records that nobody
-looks at. Kafka walks through all records of all batches to make sure of them; a client that
-lies here spoils its own batch only.
+Count and latest timestamp are taken from the header if the records are not read. Kafka reads all
+records of all batches to verify them; a client with a wrong header damages only its own batch.
 """
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import NamedTuple
 
 import msgspec
@@ -45,19 +45,29 @@ from headrace.protocol.batches import (
 from headrace.protocol.compression import CODEC_NAMES, Codec
 from headrace.protocol.records import RECORD_SIZE_MIN, scan_records, value_and_headers
 from headrace.storage.config import LogConfig, RecordRule
+from headrace.storage.segment import ReplicatedBatch
 
 RecordError = tuple[int, str]
-"""The index of a record in its batch, and what is wrong with it."""
+"""The index of a record in its batch, and its error."""
 
 _FOREVER = (1 << 63) - 1
 _COUNT_POSITION = HEADER_SIZE - 4
 _HEAVY_BYTES = 64 * 1024
 _HEAVY_COUNT = 1000
 _LEGACY_SIZE_MIN = 14
-"""The smallest length that a batch of any format has after its length field."""
-_USUAL_ATTRIBUTES = frozenset((*Codec, *(codec | TRANSACTIONAL for codec in Codec)))
+"""The smallest length after the length field, in any format of batches."""
+PLAIN = frozenset(int(codec) for codec in Codec)
+"""Attributes of a plain batch, which is usual and has no producer id."""
+
+_USUAL = PLAIN | {codec | TRANSACTIONAL for codec in PLAIN}
 
 _unpack_header = HEADER.unpack_from
+# The header without the fields that are not checked: leader epoch and producer epoch.
+_unpack_checked = Struct(">qi4xbIhiqqq2xii").unpack_from
+# The header without the fields that an append of a leader's batches does not need.
+_unpack_replicated = Struct(">qiibIhi8xqq10x").unpack_from
+
+EPOCH_MAX = (1 << 31) - 1
 
 
 class RecordsRefused(InvalidRecord):
@@ -66,6 +76,18 @@ class RecordsRefused(InvalidRecord):
     def __init__(self, message: str, record_errors: tuple[RecordError, ...]) -> None:
         super().__init__(message)
         self.record_errors = record_errors
+
+
+class OutOfPlace(InvalidRecord):
+    """A leader's batch does not follow the end of the log."""
+
+    def __init__(self, base_offset: int, last_offset: int, next_offset: int) -> None:
+        super().__init__(
+            f"a batch with the offsets {base_offset} to {last_offset} cannot "
+            f"follow where {next_offset} is the next offset"
+        )
+        self.base_offset = base_offset
+        self.last_offset = last_offset
 
 
 class TimestampsRefused(InvalidTimestamp):
@@ -77,98 +99,70 @@ class TimestampsRefused(InvalidTimestamp):
 
 
 def check_batches(
-    records: memoryview, config: LogConfig, now_ms: int, *, from_client: bool = True
+    records: memoryview,
+    config: LogConfig,
+    now_ms: int,
+    limits: "UsualLimits | None" = None,
+    *,
+    from_client: bool = True,
 ) -> tuple[memoryview, BatchHeader]:
-    """The bytes to append and the header of their one batch, or the error for the client.
+    """Return the bytes to append and the header of their one batch, or raise the client's error.
 
-    The bytes are `records` itself, perhaps patched in place, unless the topic's codec made new
-    ones necessary; they can be written to. Offset and leader epoch are for the log to patch.
+    The bytes are `records` itself, perhaps patched in place, unless the topic's codec requires new
+    ones; they are writable. The log patches offset and leader epoch. `limits` are those of the
+    config, if the caller has computed them.
     """
-    size = len(records)
-    if size >= HEADER_SIZE and from_client and takes_usual_batches(config):
-        (
-            base_offset,
-            length,
-            leader_epoch,
-            magic,
-            crc,
-            attributes,
-            last_offset_delta,
-            base_timestamp,
-            max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            count,
-        ) = _unpack_header(records)
-        if (
-            length + LOG_OVERHEAD == size
-            and magic == MAGIC
-            and base_offset == 0
-            and size <= config.max_message_bytes
-            and size <= config.segment_bytes
-            and attributes in _USUAL_ATTRIBUTES
-            and 0 < count == last_offset_delta + 1
-            and (attributes & CODEC_MASK or count * RECORD_SIZE_MIN <= size - HEADER_SIZE)
-            and base_timestamp <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
-            and (base_sequence >= 0 or producer_id < 0)
-            and iscsi(records[ATTRIBUTES_POSITION:]) == crc
-        ):
-            return records, BatchHeader(
-                0,
-                size,
-                leader_epoch,
-                MAGIC,
-                crc,
-                attributes,
-                last_offset_delta,
-                base_timestamp,
-                max_timestamp,
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                count,
-            )
+    if from_client and read_usual(records, limits or usual_limits(config), now_ms, _USUAL):
+        header = BatchHeader(*_unpack_header(records))
+        header.size += LOG_OVERHEAD
+        return records, header
     return _examine(records, config, now_ms, from_client=from_client)
 
 
-def takes_usual_batches(config: LogConfig) -> bool:
-    """Whether this topic stores batches as they come, on the word of their headers."""
-    return (
-        config.compression_type == "producer"
-        and config.message_timestamp_type == "CreateTime"
-        and config.message_timestamp_before_max_ms == _FOREVER
-        and not config.is_compacted
-        and not config.record_rules
-    )
+def read_usual(
+    records: memoryview, limits: "UsualLimits", now_ms: int, allowed: frozenset[int] = PLAIN
+) -> tuple[int, int] | None:
+    """Return count and latest timestamp of a batch that is stored unchanged; None for others.
 
-
-class CheckedBatch(NamedTuple):
-    """A batch that was checked for a config, and counts for no other."""
-
-    config: LogConfig
-    records: memoryview
-    header: BatchHeader
-
-
-def check_for(records: memoryview, config: LogConfig, now_ms: int) -> CheckedBatch:
-    """Check a client's batch ahead of its append, in whichever thread."""
-    return CheckedBatch(config, *check_batches(records, config, now_ms))
-
-
-def is_heavy(records: memoryview) -> bool:
-    """Whether looking at each record of a batch would take more than a few milliseconds."""
-    if len(records) < HEADER_SIZE:
-        return False
-    count = int.from_bytes(records[_COUNT_POSITION:HEADER_SIZE], "big", signed=True)
-    return len(records) > _HEAVY_BYTES or count > _HEAVY_COUNT
+    Such a batch is accepted by its header alone. `allowed` are its possible attributes.
+    """
+    size = len(records)
+    if size < HEADER_SIZE:
+        return None
+    (
+        base_offset,
+        length,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        base_sequence,
+        count,
+    ) = _unpack_checked(records)
+    size_max, timestamp_after_max_ms, _ = limits
+    if (
+        length + LOG_OVERHEAD == size <= size_max
+        and magic == MAGIC
+        and base_offset == 0
+        and (producer_id < 0 or (base_sequence >= 0 and allowed is not PLAIN))
+        and attributes in allowed
+        and 0 < count == last_offset_delta + 1
+        and (attributes & CODEC_MASK or count * RECORD_SIZE_MIN <= size - HEADER_SIZE)
+        and base_timestamp <= max_timestamp <= now_ms + timestamp_after_max_ms
+        and iscsi(records[ATTRIBUTES_POSITION:]) == crc
+    ):
+        return count, max_timestamp
+    return None
 
 
 class UsualLimits(NamedTuple):
-    """What a usual batch is measured against, worked out once for a topic's config."""
+    """The limits of a usual batch, computed once for a topic's config."""
 
     size_bytes_max: int
-    """0 where batches are not stored on the word of their headers, so that none is usual."""
+    """0 for topics that read or rewrite batches, so that no batch is usual."""
 
     timestamp_after_max_ms: int
     segment_bytes: int
@@ -183,30 +177,72 @@ def usual_limits(config: LogConfig) -> UsualLimits:
     )
 
 
-def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]:
-    """The headers of batches that a leader has accepted: only damage and order are checked."""
+def takes_usual_batches(config: LogConfig) -> bool:
+    """Return whether this topic stores batches unchanged, by their headers alone."""
+    return (
+        config.compression_type == "producer"
+        and config.message_timestamp_type == "CreateTime"
+        and config.message_timestamp_before_max_ms == _FOREVER
+        and not config.is_compacted
+        and not config.record_rules
+    )
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that was checked for a config, and is valid for no other."""
+
+    config: LogConfig
+    records: memoryview
+    header: BatchHeader
+
+
+def check_for(records: memoryview, config: LogConfig, now_ms: int) -> CheckedBatch:
+    """Check a client's batch before its append, in any thread."""
+    return CheckedBatch(config, *check_batches(records, config, now_ms))
+
+
+def is_heavy(records: memoryview) -> bool:
+    """Return whether reading each record of a batch would take more than a few milliseconds."""
+    if len(records) < HEADER_SIZE:
+        return False
+    count = int.from_bytes(records[_COUNT_POSITION:HEADER_SIZE], "big", signed=True)
+    return len(records) > _HEAVY_BYTES or count > _HEAVY_COUNT
+
+
+def check_replicated(
+    records: memoryview, next_offset: int, leader_epoch_max: int = EPOCH_MAX
+) -> tuple[list[ReplicatedBatch], int]:
+    """Return a leader's whole batches and their size; only damage and order are checked.
+
+    A leader fills its answer up to a size and may cut off the last batch, which is left out.
+    Batches of a newer epoch than `leader_epoch_max` are left out as well, with all that follow:
+    another leader wrote them, and the log must be compared with that leader's first.
+    """
     found = []
     position = 0
-    while position < len(records):
-        header = read_header(records, position)
-        if header.size > len(records) - position:
-            raise CorruptMessage(f"the batch at position {position} is cut off")
-        check_crc(records, position, header.size)
-        if header.base_offset < next_offset or header.last_offset_delta < 0:
-            raise InvalidRecord(
-                f"a batch with the offsets {header.base_offset} to {header.last_offset} cannot "
-                f"follow where {next_offset} is the next offset"
-            )
-        next_offset = header.next_offset
-        position += header.size
-        found.append(header)
-    return found
+    whole = len(records) - HEADER_SIZE
+    while position <= whole:
+        batch = _unpack_replicated(records, position)
+        base_offset, length, leader_epoch, magic, crc, _, last_offset_delta, _, _ = batch
+        end = position + LOG_OVERHEAD + length
+        if magic != MAGIC or length < HEADER_SIZE - LOG_OVERHEAD:
+            read_header(records, position)  # Raises the error.
+        if end > len(records) or leader_epoch > leader_epoch_max:
+            break
+        if iscsi(records[position + ATTRIBUTES_POSITION : end]) != crc:
+            check_crc(records, position, end - position)  # Raises the error.
+        if base_offset < next_offset or last_offset_delta < 0:
+            raise OutOfPlace(base_offset, base_offset + last_offset_delta, next_offset)
+        next_offset = base_offset + last_offset_delta + 1
+        position = end
+        found.append(batch)
+    return found, position
 
 
 def _examine(
     records: memoryview, config: LogConfig, now_ms: int, *, from_client: bool
 ) -> tuple[memoryview, BatchHeader]:
-    """The careful way: find the first rule that is broken, or make the batch fit the topic."""
+    """Raise the error of the first violated rule, or rewrite the batch for the topic."""
     records = _only_batch(records)
     header = read_header(records)
     if from_client and header.base_offset != 0:
@@ -229,7 +265,7 @@ def _examine(
 
 
 def _only_batch(records: memoryview) -> memoryview:
-    """The one batch of a produced partition, without a cut-off batch that may follow it."""
+    """Return the one batch of a produced partition, without a cut-off batch after it."""
     size = _next_batch_size(records)
     if size is None:
         raise InvalidRecord("a produced partition needs a whole record batch")
@@ -243,7 +279,7 @@ def _only_batch(records: memoryview) -> memoryview:
 
 
 def _next_batch_size(records: memoryview) -> int | None:
-    """The size of the first batch, None if there is no whole one."""
+    """Return the size of the first batch, None if it is incomplete."""
     if len(records) < LOG_OVERHEAD:
         return None
     length = int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True)
@@ -266,7 +302,7 @@ def _check_size(size: int, config: LogConfig) -> None:
 
 
 def _check_claims(header: BatchHeader) -> None:
-    """Refuse headers that no honest client writes."""
+    """Refuse headers that no correct client writes."""
     if header.last_offset_delta < 0 or header.count != header.last_offset_delta + 1:
         raise InvalidRecord(
             f"the batch claims {header.count} records and a last offset delta of "
@@ -283,7 +319,7 @@ def _check_claims(header: BatchHeader) -> None:
 def _fit_to_topic(
     records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int
 ) -> memoryview:
-    """Look at the records if the topic asks for it, and rewrite what the topic decides."""
+    """Read the records if the topic requires it, and rewrite the batch by the topic's config."""
     target = _target_codec(header, config)
     fitted = msgspec.structs.replace(header)
     block = None
@@ -332,7 +368,7 @@ def _level(codec: int, config: LogConfig) -> int | None:
 
 
 def _must_look_inside(header: BatchHeader, config: LogConfig, target: int, now_ms: int) -> bool:
-    """Whether the header does not say enough, or says what only the records can excuse."""
+    """Return whether the header does not suffice, so that the records must be read."""
     return (
         target != header.codec
         or config.is_compacted
@@ -376,7 +412,7 @@ def _check_records(block: bytes, header: BatchHeader, config: LogConfig, now_ms:
 
 
 def _check_payloads(block: bytes, count: int, rules: Sequence[RecordRule]) -> None:
-    """Refuse the batch if a rule of the topic has a complaint about any of its records."""
+    """Raise if a rule of the topic rejects any record of the batch."""
     refused: list[RecordError] = []
     for index, (start, end, _, _, key, _) in enumerate(scan_records(block, count)):
         value, headers = value_and_headers(block, start, end)
@@ -387,14 +423,14 @@ def _check_payloads(block: bytes, count: int, rules: Sequence[RecordRule]) -> No
                 break
     if refused:
         raise RecordsRefused(
-            f"{len(refused)} of {count} records are not as the topic asks; record "
+            f"{len(refused)} of {count} records violate the rules of the topic; record "
             f"{refused[0][0]}: {refused[0][1]}",
             tuple(refused),
         )
 
 
 def _timestamp_bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:
-    """Which timestamps of clients are taken; any, where the broker's clock replaces them."""
+    """Return the accepted timestamps of clients; unbounded if the broker's clock replaces them."""
     if config.message_timestamp_type == "LogAppendTime":
         return -_FOREVER, _FOREVER
     return (
@@ -404,7 +440,7 @@ def _timestamp_bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:
 
 
 def _patched(records: memoryview, header: BatchHeader) -> memoryview:
-    """Write changed header fields into the batch, where it lies if that is allowed."""
+    """Write changed header fields into the batch, in place if the buffer is writable."""
     batch = memoryview(bytearray(records)) if records.readonly else records
     fields = list(msgspec.structs.astuple(header))
     fields[1] -= LOG_OVERHEAD

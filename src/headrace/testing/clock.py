@@ -1,8 +1,8 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that advances only when a test moves it."""
 
 
 class SimulatedClock:
-    """Both clocks of `runtime.clock.Clock` in one: they start apart and move together."""
+    """Both clocks of `runtime.clock.Clock`: they start at different values and advance together."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
@@ -15,11 +15,11 @@ class SimulatedClock:
         return self._passed_ms
 
     def advance(self, duration_ms: int) -> None:
-        """Let time pass."""
+        """Advance both clocks."""
         assert duration_ms >= 0
         self._now_ms += duration_ms
         self._passed_ms += duration_ms
 
     def jump(self, duration_ms: int) -> None:
-        """Set the time of day, also backwards, without time passing."""
+        """Set the time of day, also backwards; the monotonic clock does not change."""
         self._now_ms += duration_ms

@@ -1,17 +1,21 @@
-"""The pytest plugin: a running broker as a fixture, and pipelines over rows that a test gives.
+"""The pytest plugin: a running broker as a fixture, and pipelines over rows given by a test.
 
     def test_orders_arrive(headrace_broker):
         producer = Producer({"bootstrap.servers": headrace_broker.bootstrap_servers})
+
+    def test_an_order_survives_its_leader(headrace_cluster):
+        headrace_cluster.leader_of("orders").kill()
 
     def test_an_order_counts_once(headrace_pipeline):
         headrace_pipeline.given("staging.orders", [{"id": 1}, {"id": 1}])
 
 `@pytest.mark.headrace(settings={"num.partitions": 3})` on a test, class or module changes the
 broker's settings. Everything beyond pytest is imported when a fixture is first used, because
-pytest loads this module in every project of an environment that Headrace is installed in.
+pytest loads this module in every project of an environment that contains Headrace.
 """
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headrace.pipelines.testing.pipeline_test import PipelineTest
+    from headrace.testing.cluster import ClusterProcess
     from headrace.testing.process import BrokerProcess
 
-_MARKER = "headrace(settings): settings of this test's `headrace_broker`, under Kafka's names."
+_MARKER = (
+    "headrace(settings): settings of this test's `headrace_broker` or `headrace_cluster`, under"
+    " Kafka's names."
+)
+_WITH_SETTINGS = ("headrace_broker", "headrace_cluster")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,20 +43,32 @@ def pytest_configure(config: pytest.Config) -> None:
 def headrace_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> "Iterator[BrokerProcess]":
-    """A broker of this test's own, empty at the start, gone at the end."""
+    """A broker for one test: empty at the start, removed at the end."""
     from headrace.testing.process import BrokerProcess
 
     with BrokerProcess(tmp_path_factory.mktemp("headrace"), _settings(request.node)) as broker:
         yield broker
 
 
+@pytest.fixture
+def headrace_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[ClusterProcess]":
+    """A cluster of three nodes for one test: empty at the start, removed at the end."""
+    from headrace.testing.cluster import ClusterProcess
+
+    with ClusterProcess(tmp_path_factory.mktemp("headrace"), _settings(request.node)) as cluster:
+        yield cluster
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A marker that nothing heeds would let a test pass or fail by settings it does not have."""
+    """Reject an ignored marker: the test would run without the settings it names."""
     names = getattr(item, "fixturenames", ())
-    is_shared_only = "headrace_broker_session" in names and "headrace_broker" not in names
+    has_settings = any(name in names for name in _WITH_SETTINGS)
+    is_shared_only = "headrace_broker_session" in names and not has_settings
     if is_shared_only and item.get_closest_marker("headrace") is not None:
         raise pytest.UsageError(
-            f"{item.name}: the settings of @pytest.mark.headrace do not count for"
+            f"{item.name}: the settings of @pytest.mark.headrace do not apply to"
             " headrace_broker_session, which many tests share; use headrace_broker"
         )
 
@@ -56,7 +77,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def headrace_broker_session(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Iterator[BrokerProcess]":
-    """One broker for all tests that ask for it; they share its topics."""
+    """One broker shared by all tests that use this fixture, with its topics."""
     from headrace.testing.process import BrokerProcess
 
     with BrokerProcess(tmp_path_factory.mktemp("headrace")) as broker:
@@ -65,7 +86,8 @@ def headrace_broker_session(
 
 @pytest.fixture(scope="session")
 def headrace_spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """One local Spark session for all tests: starting it takes longer than most of them."""
+    """One local Spark session shared by all tests: its start takes longer than most of them."""
+    _require_spark()
     from headrace.spark.session import open_session
 
     place = tmp_path_factory.mktemp("headrace-spark")
@@ -82,14 +104,35 @@ def headrace_spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkS
 def headrace_pipeline(
     request: pytest.FixtureRequest, headrace_spark: "SparkSession", tmp_path: Path
 ) -> "PipelineTest":
-    """The pipeline whose folder the test file is in, with empty tables of the test's own."""
+    """The pipeline of the test file's folder, with empty tables for this test."""
     from headrace.pipelines.testing.pipeline_test import PipelineTest, folder_of
 
     return PipelineTest(folder_of(request.path), headrace_spark, tmp_path)
 
 
+def _require_spark() -> None:
+    """Fail with advice if PySpark or Java is missing, instead of a traceback."""
+    if find_spec("pyspark") is None:
+        from headrace.runtime.installation import pip_command
+
+        pytest.fail(
+            "headrace_spark and headrace_pipeline need Spark; install it with:"
+            f" {pip_command('spark')}",
+            pytrace=False,
+        )
+    from headrace.spark.java import JavaMissing, find_java
+
+    reason = ""
+    try:
+        find_java()
+    except JavaMissing as error:
+        reason = str(error)
+    if reason:  # Outside the handler: pytest would show its exception as well.
+        pytest.fail(reason, pytrace=False)
+
+
 def _settings(item: pytest.Item) -> dict[str, Any]:
-    """The settings of every marker on the way in; the innermost wins."""
+    """Merge the settings of all markers; the innermost wins."""
     settings: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("headrace"))):
         if marker.args or set(marker.kwargs) != {"settings"}:

@@ -1,1 +1,1 @@
-"""The transaction coordinator's decisions: who may write under a transactional id, and when."""
+"""The transaction coordinator's decisions about transactional ids."""

@@ -1,14 +1,14 @@
 """The decisions of a transaction coordinator: `(transaction, request) -> the next transaction`.
 
-Nothing here changes anything. A decision returns the step to be written, or None where the
-answer is at hand (a request sent again), or raises the error that the client is told. The
-shell writes the step, applies it when it is committed, and then carries on: `prepared`
-transactions get their markers and are `complete`d.
+Decisions change no state. A decision returns the step to be written, or None for a repeated
+request whose answer is known, or raises the client's error. The shell writes the step, applies
+it when it is committed, and continues: `prepared` transactions get their markers and are
+`complete`d.
 
-Who may act is told by producer id and epoch. An id that is not the current one is
-INVALID_PRODUCER_ID_MAPPING, an epoch that is not the current one PRODUCER_FENCED. With
-transaction.version 2 (KIP-890) each end of a transaction bumps the epoch, so that nothing that
-is late can be taken for part of the next one; the epoch then tells a retry from a new request.
+Producer id and epoch identify the caller. An id that is not current is
+INVALID_PRODUCER_ID_MAPPING, an epoch that is not current is PRODUCER_FENCED. With
+transaction.version 2 (KIP-890) each end of a transaction bumps the epoch, so that a late request
+cannot join the next transaction; the epoch then distinguishes a retry from a new request.
 """
 
 from collections.abc import Iterable, Set
@@ -25,26 +25,21 @@ from headrace.errors import (
     TransactionAbortable,
 )
 from headrace.protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from headrace.storage.producer_state import EPOCH_BUMP_FROM, EPOCH_MAX
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.states import State
-from headrace.transactions.transaction import (
-    EPOCH_BUMP_FROM,
-    EPOCH_MAX,
-    NO_TIMESTAMP,
-    TopicPartition,
-    Transaction,
-    is_epoch_exhausted,
-)
+from headrace.transactions.transaction import NO_TIMESTAMP, Transaction, is_epoch_exhausted
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """A producer as it names itself."""
+    """The id and the epoch of a producer."""
 
     id: int
     epoch: int
 
 
 class NeedsProducerId(Exception):
-    """The step gives out a new producer id: fetch one and decide again."""
+    """The step needs a new producer id: fetch one and decide again."""
 
 
 # Claiming an id: InitProducerId.
@@ -58,7 +53,7 @@ def claim(
     now_ms: int,
     new_producer_id: int | None = None,
 ) -> Transaction:
-    """A producer takes over an id, or goes on with it after an error (KIP-360).
+    """Let a producer take over an id, or continue with it after an error (KIP-360).
 
     An open transaction must be fenced first; the caller does so and decides again.
     """
@@ -93,7 +88,7 @@ def claim(
 
 
 def must_fence(current: Transaction | None, expected: ProducerIdAndEpoch | None) -> bool:
-    """Whether a claim has to abort the open transaction of the last owner first."""
+    """Return whether a claim must first abort the open transaction of the last owner."""
     if current is None or current.state is not State.ONGOING:
         return False
     _check_owner(current, expected)
@@ -107,10 +102,10 @@ def _check_claim(current: Transaction, expected: ProducerIdAndEpoch | None) -> N
 
 
 def _check_owner(current: Transaction, expected: ProducerIdAndEpoch | None) -> None:
-    """A producer that names itself must be the current one, or the one before it.
+    """Reject a producer that is neither the current nor the previous owner.
 
-    The one before is let in only with its last epoch: it asked for a new id and the answer got
-    lost. A transactional id that is new has nobody to be protected from.
+    The previous owner is accepted only with its last epoch: its request for a new id succeeded,
+    but the answer got lost. A new transactional id has no owner to protect.
     """
     if expected is None or current.producer_epoch == NO_PRODUCER_EPOCH:
         return
@@ -127,7 +122,7 @@ def _next_epoch(current: Transaction, expected: ProducerIdAndEpoch | None) -> tu
     if epoch == NO_PRODUCER_EPOCH or expected.epoch == epoch:
         return epoch + 1, epoch
     if expected.epoch == current.last_producer_epoch:
-        return epoch, current.last_producer_epoch  # It asked before; the answer got lost.
+        return epoch, current.last_producer_epoch  # A retry whose first answer got lost.
     raise _fenced(current, expected)
 
 
@@ -141,7 +136,7 @@ def add_partitions(
     now_ms: int,
     client_version: int = 0,
 ) -> Transaction | None:
-    """Note where the transaction writes, before it writes there."""
+    """Add partitions to the transaction, before it writes to them."""
     current = _owned(current, producer)
     if current.state.is_prepared:
         raise _concurrent(current)
@@ -161,7 +156,7 @@ def add_partitions(
 def verify(
     current: Transaction | None, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, KafkaError]:
-    """Which partitions are not part of the open transaction: what is asked before an append."""
+    """The partitions that are not part of the open transaction; checked before an append."""
     current = _owned(current, producer)
     if current.state.is_prepared:
         raise _concurrent(current)
@@ -198,7 +193,7 @@ def end(
 def fence(
     current: Transaction, now_ms: int, server_version: int, new_producer_id: int | None = None
 ) -> Transaction:
-    """Abort an open transaction in the name of the coordinator, and lock its producer out."""
+    """Abort an open transaction for the coordinator, and fence its producer."""
     assert current.state is State.ONGOING
     if server_version >= EPOCH_BUMP_FROM:
         return _prepare(current, State.PREPARE_ABORT, now_ms, server_version, new_producer_id)
@@ -208,7 +203,7 @@ def fence(
 
 
 def complete(current: Transaction, now_ms: int) -> Transaction:
-    """Every marker is written."""
+    """Complete a transaction after every marker is written."""
     assert current.state.is_prepared
     is_commit = current.state is State.PREPARE_COMMIT
     producer_id, epoch = current.producer_id, current.producer_epoch
@@ -247,7 +242,7 @@ def _end_v2(
     *,
     is_commit: bool,
 ) -> Transaction | None:
-    """Epochs tell requests apart: one below the current is a retry of what was decided."""
+    """End with epochs that distinguish requests: the epoch before the current is a retry."""
     is_retry = _is_retry(current, producer)
     _check_v2(current, producer, is_retry=is_retry)
     done = State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT
@@ -259,8 +254,8 @@ def _end_v2(
     if is_retry and current.state is done:
         return None
     if current.state.is_at_rest and not is_retry and not is_commit:
-        # Nothing was begun, as far as is known here. The abort bumps the epoch all the same, so
-        # that a Produce that is still under way cannot begin it later.
+        # No transaction has begun here. The abort still bumps the epoch, so that a Produce in
+        # flight cannot begin one later.
         begun = replace(current, start_ms=now_ms)
         return _prepare(begun, State.PREPARE_ABORT, now_ms, client_version, new_producer_id)
     raise _wrong_state(current, is_commit=is_commit)
@@ -271,16 +266,16 @@ def _is_retry(current: Transaction, producer: ProducerIdAndEpoch) -> bool:
 
 
 def _was_bumped(current: Transaction, producer: ProducerIdAndEpoch) -> bool:
-    """Whether the last end was this producer's, which then has the epoch before the current.
+    """Return whether the last end was this producer's, which has the epoch before the current.
 
-    Only an end with transaction.version 2 bumps. Kafka 4.3 does not look at that: there a producer
-    that an older client has replaced takes the new owner's end for its own, and its epoch.
+    Only an end with transaction.version 2 bumps the epoch. Kafka 4.3 does not check this: there a
+    producer that an older client has replaced mistakes the new owner's end for its own.
     """
     return current.bumps_epochs and current.producer_epoch == producer.epoch + 1
 
 
 def _has_rotated(current: Transaction, producer: ProducerIdAndEpoch) -> bool:
-    """Whether this is the id's last owner by its old id, which was replaced with the last end."""
+    """Return whether the producer is the last owner under the id that the last end replaced."""
     return (
         producer.id == current.previous_producer_id
         and producer.epoch == EPOCH_MAX - 1
@@ -328,7 +323,7 @@ def _prepare(
     )
 
 
-# Who is asking.
+# Identity of the caller.
 
 
 def _owned(current: Transaction | None, producer: ProducerIdAndEpoch) -> Transaction:

@@ -1,4 +1,4 @@
-"""The control records that end a transaction in every partition it wrote to."""
+"""The control records that end a transaction in each of its partitions."""
 
 from struct import Struct
 

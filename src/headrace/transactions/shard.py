@@ -1,7 +1,7 @@
 """One partition of `__transaction_state` as state, with its timers (KIP-98, KIP-890).
 
-What must happen beside the records, writing markers into other partitions, is the shell's:
-`Doors` is how the shard asks for it.
+Writing markers into other partitions is the shell's work, which the shard requests through
+`Services`.
 """
 
 from typing import Protocol
@@ -14,11 +14,10 @@ _TIMEOUTS = ("timeouts",)
 _EXPIRY = ("expiry",)
 _FINISH = "finish"
 _TOMBSTONES_MAX = 1000  # In one batch, which is also one turn of the event loop.
-_FINISH_AGAIN_MS = 500
 
 
-class Doors(Protocol):
-    """What a shard needs from the node around it."""
+class Services(Protocol):
+    """The services of the node that a shard needs."""
 
     @property
     def timeouts_interval_ms(self) -> int: ...
@@ -43,26 +42,30 @@ class Doors(Protocol):
 class TransactionShard:
     """The transactional ids of one partition."""
 
-    def __init__(self, doors: Doors) -> None:
-        self._doors = doors
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._transactions = Transactions()
         self._coming: tuple[CoordinatorRecord, Transaction] | None = None
         self.by_id = self._transactions.by_id
+        self.ending: set[str] = set()
+        """Prepared transactions whose markers the shell is waiting for."""
+        self.retries: dict[str, int] = {}
+        """The number of times that markers of a prepared transaction were missing."""
 
     def step(self, transaction: Transaction) -> Effects[None]:
-        """The record that takes a transaction one step on."""
-        record = encode(transaction, self._doors.transaction_version)
+        """Return the record of a transaction's next step."""
+        record = encode(transaction, self._services.transaction_version)
         self._coming = record, transaction
         return Effects(records=[record])
 
-    def finish_later(self, transaction: Transaction) -> Effects[None]:
-        """Some marker could not be written yet."""
-        return Effects(timers={(_FINISH, transaction.transactional_id): _FINISH_AGAIN_MS})
+    def finish_later(self, transaction: Transaction, delay_ms: int) -> Effects[None]:
+        """Retry later: a marker could not be written."""
+        return Effects(timers={(_FINISH, transaction.transactional_id): delay_ms})
 
-    # The doors of the shell (coordination.effects.ShardState).
+    # The methods for the shell (coordination.effects.ShardState).
 
     def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
-        """Live, the step is at hand and need not be read from its record again."""
+        """Apply a record; a step of this node is applied directly, without decoding its record."""
         coming, self._coming = self._coming, None
         if coming is not None and coming[0] is record:
             self._transactions.apply(coming[1])
@@ -70,13 +73,13 @@ class TransactionShard:
             self._transactions.replay(*record)
 
     def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
-        """Nobody writes to this topic in a transaction."""
+        """Do nothing: no transaction writes to this topic."""
 
     def on_loaded(self, now_ms: int) -> Effects[None]:
-        """What a crash left between decision and last marker is carried through."""
+        """Complete the transactions that a crash left between decision and last marker."""
         timers: dict[TimerKey, int | None] = {
-            _TIMEOUTS: self._doors.timeouts_interval_ms,
-            _EXPIRY: self._doors.expiry_interval_ms,
+            _TIMEOUTS: self._services.timeouts_interval_ms,
+            _EXPIRY: self._services.expiry_interval_ms,
         }
         for transaction in self._transactions.prepared:
             timers[_FINISH, transaction.transactional_id] = 0
@@ -87,7 +90,7 @@ class TransactionShard:
             return self._time_out(now_ms)
         if key == _EXPIRY:
             return self._expire(now_ms)
-        self._doors.finish(key[1])
+        self._services.finish(key[1])
         return Effects()
 
     def tickets(self) -> list[Ticket]:
@@ -96,12 +99,12 @@ class TransactionShard:
     def _time_out(self, now_ms: int) -> Effects[None]:
         for transaction in list(self.by_id.values()):
             if transaction.is_timed_out(now_ms):
-                self._doors.abort(transaction.transactional_id)
-        return Effects(timers={_TIMEOUTS: self._doors.timeouts_interval_ms})
+                self._services.abort(transaction.transactional_id)
+        return Effects(timers={_TIMEOUTS: self._services.timeouts_interval_ms})
 
     def _expire(self, now_ms: int) -> Effects[None]:
-        """Forget ids that have been at rest for long, some in each round."""
-        expiration_ms = self._doors.expiration_ms
+        """Remove ids that have expired, some in each round."""
+        expiration_ms = self._services.expiration_ms
         expired = [
             tombstone(transaction.transactional_id)
             for transaction in self.by_id.values()
@@ -110,5 +113,5 @@ class TransactionShard:
         is_rest_due = len(expired) > _TOMBSTONES_MAX
         return Effects(
             records=expired[:_TOMBSTONES_MAX],
-            timers={_EXPIRY: 0 if is_rest_due else self._doors.expiry_interval_ms},
+            timers={_EXPIRY: 0 if is_rest_due else self._services.expiry_interval_ms},
         )

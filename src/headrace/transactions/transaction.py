@@ -1,6 +1,7 @@
-"""What is known of one transactional id, and how it is written in `__transaction_state`."""
+"""The state of one transactional id, and its records in `__transaction_state`."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -20,25 +21,22 @@ from headrace.protocol.schemas.records.transactions import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from headrace.storage.producer_state import EPOCH_BUMP_FROM, EPOCH_MAX
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.states import MAY_FOLLOW, State
 
-TopicPartition = tuple[str, int]
-
 NO_TIMESTAMP = -1
-EPOCH_MAX = (1 << 15) - 1
 TWO_PHASE_TIMEOUT_MS = (1 << 31) - 1
-"""A transaction with this timeout is ended by somebody else's commit protocol, never by time."""
-EPOCH_BUMP_FROM = 2
-"""From this `transaction.version` on every transaction has an epoch of its own (KIP-890)."""
+"""The timeout of a transaction that an external commit protocol ends, never the time."""
 
 _RECORD_TYPES = record_types(schemas)
 
 
 class Transaction(msgspec.Struct, frozen=True):
-    """A transactional id: its producer, and the transaction that it has or had last.
+    """A transactional id: its producer, and its current or last transaction.
 
-    Frozen: a step makes the next value, which counts once its record is committed. All of it is in
-    the record but `last_producer_epoch`, which lets a producer repeat a lost InitProducerId
+    Frozen: a step makes the next value, which is valid once its record is committed. The record has
+    all fields except `last_producer_epoch`, which lets a producer repeat a lost InitProducerId
     (KIP-360) as long as the coordinator lives, as in Kafka.
     """
 
@@ -91,7 +89,7 @@ class Transactions:
         self.by_id: dict[str, Transaction] = {}
 
     def apply(self, transaction: Transaction) -> None:
-        """Take in a step whose record is committed."""
+        """Apply a step whose record is committed."""
         before = self.by_id.get(transaction.transactional_id)
         was = before.state if before is not None else State.EMPTY
         assert was in MAY_FOLLOW[transaction.state], f"{was.label} -> {transaction.state.label}"
@@ -101,7 +99,7 @@ class Transactions:
         self.by_id.pop(transactional_id, None)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Take in a record of the log. Compaction may have taken those before it."""
+        """Apply a record of the log. Compaction may have removed earlier records."""
         read = decode_key(_RECORD_TYPES, key)
         if not isinstance(read, TransactionLogKey):
             return
@@ -112,7 +110,7 @@ class Transactions:
 
     @property
     def prepared(self) -> list[Transaction]:
-        """Those that a crash left between the decision and the last marker."""
+        """The transactions that a crash interrupted between the decision and the last marker."""
         return [found for found in self.by_id.values() if found.state.is_prepared]
 
 
@@ -134,7 +132,9 @@ def encode(transaction: Transaction, transaction_version: int) -> CoordinatorRec
     return CoordinatorRecord(key_of(transaction.transactional_id), encode_value(value, version))
 
 
+@lru_cache(maxsize=4096)
 def key_of(transactional_id: str) -> bytes:
+    """Return the key of an id's records; each transaction writes three of them."""
     return encode_key(TransactionLogKey(transactional_id=transactional_id))
 
 
@@ -163,7 +163,7 @@ def _decode(key: TransactionLogKey, data: bytes) -> Transaction:
     value = decode_value(_RECORD_TYPES, key, data)
     assert isinstance(value, TransactionLogValue)
     if value.transaction_status not in State._value2member_map_:
-        raise DecodeError(f"{value.transaction_status} is no state of a transaction")
+        raise DecodeError(f"{value.transaction_status} is not a state of a transaction")
     return Transaction(
         transactional_id=key.transactional_id,
         producer_id=value.producer_id,
@@ -173,7 +173,7 @@ def _decode(key: TransactionLogKey, data: bytes) -> Transaction:
         timeout_ms=value.transaction_timeout_ms,
         state=State(value.transaction_status),
         partitions=frozenset(
-            (topic.topic, index)
+            TopicPartition(topic.topic, index)
             for topic in value.transaction_partitions or ()
             for index in topic.partition_ids
         ),

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from headrace.cli.main import main
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 MOVES_RECORDS = {"produce", "consume", "bench", "queue"}
 
 
 class Done(NamedTuple):
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str

@@ -1,8 +1,15 @@
 """Topics, configs, offsets, records and logs from the command line."""
 
-from tests.clients import create_topic, numbered, produce, read_values, unique_name, values
+from tests.clients.librdkafka import (
+    create_topic,
+    numbered,
+    produce,
+    read_values,
+    unique_name,
+    values,
+)
 from tests.integration.cli.commands import headrace, ok
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 
 def test_a_topic_lives_from_create_to_delete(node: Node) -> None:
@@ -17,14 +24,14 @@ def test_a_topic_lives_from_create_to_delete(node: Node) -> None:
     assert headrace(node, "topics", "describe", name).code == 1
 
 
-def test_creating_twice_is_an_error_unless_forgiven(node: Node, topic: str) -> None:
+def test_creating_twice_is_an_error_without_if_not_exists(node: Node, topic: str) -> None:
     done = headrace(node, "topics", "create", topic)
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "(TOPIC_ALREADY_EXISTS)" in done.err
     ok(node, "topics", "create", topic, "--if-not-exists")
 
 
-def test_deleting_what_is_not_there_is_an_error_unless_forgiven(node: Node) -> None:
+def test_deleting_a_missing_topic_is_an_error_without_if_exists(node: Node) -> None:
     assert headrace(node, "topics", "delete", "never-was").code == 1
     ok(node, "topics", "delete", "never-was", "--if-exists")
 
@@ -82,19 +89,19 @@ def test_list_settings_are_appended_to_and_subtracted_from(node: Node, topic: st
     assert policy() == "compact"
 
 
-def test_a_broker_tells_its_settings(node: Node) -> None:
+def test_settings_of_a_broker_are_described(node: Node) -> None:
     brokers = ok(node, "cluster", "--json").document["brokers"]
     entries = ok(node, "configs", "describe", "broker", str(brokers[0]["id"]), "--json").document
     assert "log.retention.check.interval.ms" in {entry["name"] for entry in entries}
 
 
-def test_offsets_are_told_by_end_and_by_time(node: Node, topic: str) -> None:
+def test_offsets_are_reported_by_end_and_by_time(node: Node, topic: str) -> None:
     """LOG-13: by offset, start of log, end, by time."""
     acknowledged = produce(node, topic, values("a", "b", "c"))
-    (told,) = ok(node, "offsets", topic, "--json").document
-    assert told == {"topic": topic, "partition": 0, "earliest": 0, "latest": 3, "offsets": 3}
+    (reported,) = ok(node, "offsets", topic, "--json").document
+    assert reported == {"topic": topic, "partition": 0, "earliest": 0, "latest": 3, "offsets": 3}
     (same,) = ok(node, "offsets", f"{topic[:-1]}[{topic[-1]}]", "--json").document
-    assert same == told
+    assert same == reported
     time_ms = acknowledged[0].timestamp()[1]
     (first,) = ok(node, "offsets", topic, "--time", str(time_ms), "--json").document
     assert (first["offset"], first["timestamp"]) == (0, time_ms)
@@ -109,14 +116,14 @@ def test_records_are_deleted_before_an_offset(node: Node, topic: str) -> None:
     ok(node, "records", "delete", topic, "--partition", "0", "--before", "3")
     assert read_values(node, topic) == [b"3", b"4"]
     ok(node, "records", "delete", topic, "--all-partitions", "--before", "latest")
-    (told,) = ok(node, "offsets", topic, "--json").document
-    assert told["earliest"] == told["latest"] == 5
+    (reported,) = ok(node, "offsets", topic, "--json").document
+    assert reported["earliest"] == reported["latest"] == 5
 
 
 def test_deleting_beyond_the_end_is_refused(node: Node, topic: str) -> None:
     done = headrace(node, "records", "delete", topic, "-p", "0", "--before", "10")
     assert done.code == 1
-    assert done.err.startswith(f"headrace: {topic}-0 holds no records, not 10; see what there is")
+    assert done.err.startswith(f"headrace: {topic}-0 holds no records, not 10; list the offsets")
 
 
 def test_one_record_is_shown_with_its_batch(node: Node, topic: str) -> None:
@@ -144,7 +151,7 @@ def test_the_files_of_a_partition_are_dumped(node: Node) -> None:
     directory = node.data / f"{topic}-0"
     segments = ok(node, "log", "segments", str(directory), "--json").document
     assert segments[0]["base_offset"] == 0
-    assert len(segments) > 1  # How many depends on the client's batches.
+    assert len(segments) > 1  # The number depends on the client's batches.
     assert sum(one["size_bytes"] for one in segments) > 1_800_000
     logs = sorted(map(str, directory.glob("*.log")))
     batches = ok(node, "log", "dump", *logs, "--records", "--json").documents
@@ -164,7 +171,7 @@ def test_the_metadata_log_is_dumped(node: Node, topic: str) -> None:
     assert topic in {record.get("name") for record in records if record["type"] == "TopicRecord"}
 
 
-def test_log_directories_tell_what_they_hold(node: Node, topic: str) -> None:
+def test_log_directories_are_listed_with_replicas_and_sizes(node: Node, topic: str) -> None:
     produce(node, topic, numbered(10, size=1000), compression_type="none")
     (directory,) = ok(node, "log", "dirs", "--topic", topic, "--json").document
     (replica,) = directory["replicas"]
@@ -181,7 +188,7 @@ def test_a_cluster_is_described(node: Node) -> None:
     assert described["cluster_id"] in ok(node, "cluster").out
 
 
-def test_a_misspelt_topic_is_told_with_its_neighbours(node: Node) -> None:
+def test_a_misspelt_topic_is_reported_with_its_neighbours(node: Node) -> None:
     name = unique_name("customers")
     ok(node, "topics", "create", name)
     for words in (("offsets",), ("topics", "describe"), ("topics", "delete"), ("consume",)):
@@ -195,13 +202,15 @@ def test_a_missing_topic_is_one_clear_line(node: Node) -> None:
         done = headrace(node, *command, "no-such-topic")
         assert done.code == 1
         assert done.err.startswith("headrace: topic 'no-such-topic' does not exist;")
+    described = headrace(node, "topics", "describe", "no-such-topic")
+    assert "no-such-topic: does not exist; list the topics with: headrace topics" in described.err
 
 
-def test_a_reset_that_makes_a_group_says_so(node: Node) -> None:
+def test_a_reset_that_creates_a_group_reports_it(node: Node) -> None:
     """OPS-1: a misspelt name is noticed, and the group that was meant is named."""
     topic, group = create_topic(node), unique_name("billing")
     made = ok(node, "groups", "reset", group, "--topic", topic, "--to-earliest")
-    assert f"there is no group '{group}' yet" in made.err
+    assert f"group '{group}' does not exist" in made.err
     again = ok(node, "groups", "reset", group, "--topic", topic, "--to-earliest")
     assert again.err == ""
     typo = ok(node, "groups", "reset", group + "x", "--topic", topic, "--to-latest", "--dry-run")

@@ -2,9 +2,9 @@
 
 import re
 
-from tests.clients import watermarks
+from tests.clients.librdkafka import watermarks
 from tests.integration.cli.commands import ok
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 
 def test_a_load_is_measured_on_both_sides(node: Node) -> None:

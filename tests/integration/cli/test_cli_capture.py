@@ -17,14 +17,13 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.capture.capturing import Capture
-from headrace.capture.errors import TopicMadeAgain
+from headrace.capture.capturing import Capture, TopicRecreated
 from headrace.capture.reading import PartitionReader
 from headrace.capture.windows import Limits
-from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, producer
+from tests.clients.librdkafka import AN_HOUR_AGO, Sent, create_topic, numbered, produce, producer
 from tests.integration.cli.commands import Done, headrace, ok, run
 from tests.integration.conftest import StartNode
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 ROUNDS = 20
 
@@ -102,7 +101,9 @@ def test_a_topic_becomes_files_that_hold_every_record_whole(
     assert rows[2]["timestamp"].timestamp() * 1000 == pytest.approx(AN_HOUR_AGO + 2)
 
 
-def test_files_lie_by_partition_date_and_hour_of_their_records(node: Node, tmp_path: Path) -> None:
+def test_files_are_grouped_by_partition_date_and_hour_of_their_records(
+    node: Node, tmp_path: Path
+) -> None:
     topic = create_topic(node)
     hours = [AN_HOUR_AGO, AN_HOUR_AGO - 3 * 3_600_000, AN_HOUR_AGO + 3_600_000]
     produce(node, topic, [Sent(b"x", timestamp=moment) for moment in hours])
@@ -119,7 +120,7 @@ def test_files_lie_by_partition_date_and_hour_of_their_records(node: Node, tmp_p
     )
 
 
-def test_a_second_run_writes_only_what_is_new(node: Node, tmp_path: Path) -> None:
+def test_a_second_run_writes_only_new_records(node: Node, tmp_path: Path) -> None:
     topic = create_topic(node, partitions=3)
     for partition in range(3):
         produce(node, topic, numbered(10), partition=partition)
@@ -135,7 +136,7 @@ def test_a_second_run_writes_only_what_is_new(node: Node, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("writes_empty", [False, True])
-def test_over_a_clock_that_jumps_about_every_record_is_in_one_file(
+def test_every_record_is_in_one_file_under_clock_jumps(
     node: Node, tmp_path: Path, writes_empty: bool
 ) -> None:
     """The clock of the machine and those of the producers: days ahead, and days back again."""
@@ -159,7 +160,7 @@ def test_over_a_clock_that_jumps_about_every_record_is_in_one_file(
             tmp_path,
             "avro",
             Limits(60_000, 1 << 20),
-            tell=lambda _: None,
+            report=lambda _: None,
             done=lambda _: None,
             writes_empty=writes_empty,
             clock_ms=lambda: now_ms[0],
@@ -183,14 +184,14 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
     produce(node, topic, numbered(20))
     refused = headrace(node, "capture", topic, "--to", str(tmp_path), "--once")
     assert refused.code != 0
-    assert f"topic '{topic}' was deleted and made again" in refused.err
+    assert f"topic '{topic}' was recreated" in refused.err
     assert len(rows_of(tmp_path, "avro")) == 10
     once(node, topic, tmp_path / "anew")
     assert len(rows_of(tmp_path / "anew", "avro")) == 20
 
 
-def test_a_log_that_was_cut_back_is_not_gone_on_with(start_node: StartNode, tmp_path: Path) -> None:
-    """What came behind the cut has offsets that files have already, of other records."""
+def test_a_truncated_log_is_not_continued(start_node: StartNode, tmp_path: Path) -> None:
+    """Records after the cut reuse offsets that the files have for other records."""
     node, files = start_node(), tmp_path / "files"
     topic = create_topic(node)
     produce(node, topic, numbered(10))
@@ -206,14 +207,14 @@ def test_a_log_that_was_cut_back_is_not_gone_on_with(start_node: StartNode, tmp_
     produce(node, topic, numbered(5))
     refused = headrace(node, "capture", topic, "--to", str(files), "--once")
     assert refused.code != 0
-    assert f"{topic}-0 was captured up to offset 19 and goes back to 15" in refused.err
+    assert f"{topic}-0 was captured up to offset 19 but ends at 15" in refused.err
     assert len(rows_of(files, "avro")) == 20
     once(node, topic, tmp_path / "anew", "--group", "another")
     assert len(rows_of(tmp_path / "anew", "avro")) == 15
 
 
-def test_what_a_deleted_topic_has_given_is_kept(node: Node, tmp_path: Path) -> None:
-    """Nobody can read it again, so the open files are completed before the capture ends."""
+def test_records_of_a_deleted_topic_are_kept(node: Node, tmp_path: Path) -> None:
+    """The records cannot be read again, so open files are completed before the capture ends."""
     topic = create_topic(node)
     produce(node, topic, numbered(10))
     reader = PartitionReader(node.address, topic, f"capture-{topic}", {})
@@ -222,12 +223,12 @@ def test_what_a_deleted_topic_has_given_is_kept(node: Node, tmp_path: Path) -> N
         tmp_path,
         "avro",
         Limits(3_600_000, 1 << 20),
-        tell=lambda _: None,
+        report=lambda _: None,
         done=lambda _: None,
     )
 
     def is_stopped() -> bool:
-        """Once all is read and nothing is complete, another topic takes the name."""
+        """Recreate the topic when all records are read and no file is complete; never stop."""
         if sum(one.records for one in capture._partitions.values()) == 10:
             ok(node, "topics", "delete", topic, "--yes")
             ok(node, "topics", "create", topic)
@@ -235,7 +236,7 @@ def test_what_a_deleted_topic_has_given_is_kept(node: Node, tmp_path: Path) -> N
         return False
 
     try:
-        with pytest.raises(TopicMadeAgain):
+        with pytest.raises(TopicRecreated):
             capture.run(once=False, is_stopped=is_stopped)
     finally:
         reader.close()
@@ -250,16 +251,14 @@ def test_the_group_shows_how_far_the_capture_is(node: Node, tmp_path: Path) -> N
     assert [part["committed"] for part in described["partitions"]] == [10]
 
 
-def test_that_nothing_was_new_is_said(node: Node, topic: str, tmp_path: Path) -> None:
+def test_a_run_without_new_records_reports_so(node: Node, topic: str, tmp_path: Path) -> None:
     produce(node, topic, numbered(3))
     first, again = once(node, topic, tmp_path), once(node, topic, tmp_path)
     assert first.err == again.out == ""
     assert again.err == f"headrace: {topic} has nothing new to capture\n"
 
 
-def test_files_that_were_moved_away_are_not_written_again_and_that_is_told(
-    node: Node, tmp_path: Path
-) -> None:
+def test_moved_files_are_reported_and_not_written_again(node: Node, tmp_path: Path) -> None:
     """CLD-1: also where they never were, since a second copy needs a group of its own."""
     topic = create_topic(node)
     produce(node, topic, numbered(10))
@@ -284,7 +283,7 @@ def test_a_file_ends_when_it_is_large_enough(node: Node, tmp_path: Path, suffix:
     assert [row["value"] for row in rows_of(tmp_path, suffix)] == [one.value for one in records]
 
 
-def test_a_file_ends_when_its_window_does_and_an_asked_for_end_completes_the_last(
+def test_a_file_ends_with_its_window_and_a_stop_completes_the_last(
     node: Node, tmp_path: Path
 ) -> None:
     topic = create_topic(node)
@@ -343,14 +342,14 @@ def test_two_captures_of_one_topic_into_one_directory_are_refused(
     assert "another capture writes to" in done.err
 
 
-def test_records_that_retention_took_are_told(node: Node, tmp_path: Path) -> None:
+def test_records_that_retention_took_are_reported(node: Node, tmp_path: Path) -> None:
     topic = create_topic(node)
     produce(node, topic, numbered(10))
     once(node, topic, tmp_path)
     produce(node, topic, numbered(10))
     ok(node, "records", "delete", topic, "--partition", "0", "--before", "15", "--yes")
     done = once(node, topic, tmp_path)
-    assert "the offsets 10 to 14 were deleted by retention" in done.err
+    assert "offsets 10 to 14 were deleted by retention" in done.err
     assert [row["offset"] for row in rows_of(tmp_path, "avro")] == [*range(10), *range(15, 20)]
 
 
@@ -369,7 +368,7 @@ def test_aborted_transactions_are_not_captured(node: Node, topic: str, tmp_path:
 def test_an_open_transaction_is_not_taken_for_a_log_that_was_cut(
     node: Node, topic: str, tmp_path: Path
 ) -> None:
-    """What is committed ends before the files of a capture that had taken all records."""
+    """The committed records end before the files of a capture that read uncommitted ones."""
     client = producer(node, transactional_id=f"capture-{topic}")
     client.init_transactions()
     client.begin_transaction()
@@ -392,12 +391,12 @@ def test_an_open_transaction_is_not_taken_for_a_log_that_was_cut(
         (["nobody", "--to", "DIR", "--once"], "nobody"),
         (["TOPIC", "--to", "FILE", "--once"], "is a file"),
         (["TOPIC", "--to", "FILE/below", "--once"], "cannot write to"),
-        (["TOPIC", "--to", "DIR", "--size", "none"], "is no size"),
-        (["TOPIC", "--to", "DIR", "--window", "soon"], "is no duration"),
+        (["TOPIC", "--to", "DIR", "--size", "none"], "is not a size"),
+        (["TOPIC", "--to", "DIR", "--window", "soon"], "is not a duration"),
         (["TOPIC", "--to", "DIR", "--format", "csv"], "csv"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason_and_leaves_nothing_behind(
+def test_invalid_arguments_are_refused_with_the_reason_and_leave_no_files(
     node: Node, topic: str, tmp_path: Path, arguments: list[str], why: str
 ) -> None:
     file = tmp_path / "file"
@@ -412,7 +411,7 @@ def test_what_cannot_be_is_refused_with_the_reason_and_leaves_nothing_behind(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_full_disk_is_an_error_and_the_next_run_goes_on(
+def test_a_full_disk_is_an_error_and_the_next_run_continues(
     node: Node, topic: str, tmp_path: Path
 ) -> None:
     produce(node, topic, unlike(100, size=10_000))
@@ -439,7 +438,7 @@ def test_a_full_disk_is_an_error_and_the_next_run_goes_on(
     assert len(rows_of(tmp_path, "avro")) == 100
 
 
-def test_nobody_answers_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_broker_is_reported(tmp_path: Path) -> None:
     done = run("127.0.0.1:1", "capture", "t", "--to", str(tmp_path), "--once")
     assert done.code == 1
     assert "127.0.0.1:1" in done.err

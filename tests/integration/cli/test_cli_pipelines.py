@@ -1,4 +1,4 @@
-"""`headrace pipelines` as a program that is told to end while Spark starts.
+"""`headrace pipelines` as a program that gets a signal to end while Spark starts.
 
 The Spark that it starts is a program that does nothing: so it never starts any further.
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.running.state import PipelineState
-from tests.declared_pipelines import write_folder
-from tests.nodes import eventually
+from headrace.pipelines.running.state.folders import PipelineState
+from tests.builders.declared_pipelines import write_folder
+from tests.processes.nodes import eventually
 
 pytest.importorskip("pyspark")
 
 TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);"
-CALLED_OFF = "stopped as asked, before Spark had started: nothing was read or written\n"
+CALLED_OFF = "stopped before Spark had started: nothing was read or written\n"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         (["check", "--offline"], signal.SIGINT, 130, "", f"headrace: {CALLED_OFF}"),
     ],
 )
-def test_a_command_that_is_told_to_end_while_spark_starts_says_so_and_ends(
+def test_a_command_that_is_stopped_while_spark_starts_reports_it_and_ends(
     command: list[str],
     number: signal.Signals,
     code: int,
@@ -67,13 +67,13 @@ def test_a_command_that_is_told_to_end_while_spark_starts_says_so_and_ends(
     try:
         launched = int(eventually(lambda: jvm.read_text() if jvm.exists() else ""))
         process.send_signal(number)
-        told = process.communicate(timeout=60)
+        reported = process.communicate(timeout=60)
     finally:
         process.kill()
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int(jvm.read_text()), signal.SIGKILL)
         process.communicate(timeout=60)
-    stopping = "starting Spark ...\n\nstopping the start of Spark ...\n"
-    assert (process.returncode, *told) == (code, output, stopping + errors)
+    stopping = "starting Spark (about 10 seconds) ...\n\nstopping the start of Spark ...\n"
+    assert (process.returncode, *reported) == (code, output, stopping + errors)
     assert not Path(f"/proc/{launched}").exists()
     assert not PipelineState.of(folder / "lake", "shop").is_held()

@@ -3,9 +3,9 @@
 import json
 import time
 
-from tests.clients import Sent, create_topic, produce, producer, unique_name
+from tests.clients.librdkafka import Sent, create_topic, produce, producer, unique_name
 from tests.integration.cli.commands import headrace, ok
-from tests.nodes import Node
+from tests.processes.nodes import Node
 
 NOW_MS = int(time.time() * 1000)
 
@@ -71,13 +71,13 @@ def test_people_get_a_table_and_a_suggestion(node: Node, topic: str) -> None:
     assert 'schema = "id BIGINT, price DOUBLE, note STRING"' in shown
 
 
-def test_an_empty_topic_is_told(node: Node, topic: str) -> None:
+def test_an_empty_topic_is_reported(node: Node, topic: str) -> None:
     done = headrace(node, "topics", "profile", topic)
     assert done.code == 1
     assert "has no records to measure" in done.err
 
 
-def test_a_topic_that_is_missing_is_told(node: Node) -> None:
+def test_a_topic_that_is_missing_is_reported(node: Node) -> None:
     done = headrace(node, "topics", "profile", "nobody")
     assert done.code == 1
     assert "nobody" in done.err

@@ -8,10 +8,10 @@ import pytest
 
 import headrace as client
 from headrace.client.descriptions import ConfigChange
-from tests.clients import create_topic, unique_name
+from tests.clients.librdkafka import create_topic, unique_name
+from tests.clients.share_members import SETTINGS
 from tests.integration.cli.commands import Done, headrace, ok
-from tests.nodes import Flavour, Node, eventually
-from tests.share_members import SETTINGS
+from tests.processes.nodes import Flavour, Node, eventually
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,9 @@ def group() -> str:
 
 def put(node: Node, topic: str, count: int) -> None:
     lines = "".join(f"task {number}\n" for number in range(count))
-    told = ok(node, "queue", "put", topic, stdin=lines.encode())
+    reported = ok(node, "queue", "put", topic, stdin=lines.encode())
     noun = "task" if count == 1 else "tasks"
-    assert f"{count:,} {noun} put into {topic}" in told.out
+    assert f"{count:,} {noun} put into {topic}" in reported.out
 
 
 def take(node: Node, topic: str, group: str, *options: str) -> Done:
@@ -56,10 +56,10 @@ def test_a_task_is_taken_once(node: Node, group: str) -> None:
     assert take(node, topic, group, "-n", "2").out == "task 1\ntask 2\n"
     late = take(node, topic, group, "-n", "1")
     assert (late.code, late.out) == (1, "")
-    assert "0 of 1 tasks were there" in late.err
+    assert "0 of 1 tasks arrived" in late.err
 
 
-def test_taking_few_of_many_wears_none_out(node: Node, group: str) -> None:
+def test_taking_few_of_many_tasks_uses_no_deliveries_of_others(node: Node, group: str) -> None:
     """PUL-6: a batch of tasks taken one by one, by more runs than the delivery limit allows."""
     topic = create_topic(node)
     put(node, topic, 10)
@@ -76,7 +76,7 @@ def test_tasks_given_back_come_again(node: Node, group: str) -> None:
     assert take(node, topic, group, "-n", "2").out == "task 0\ntask 1\n"
 
 
-def test_an_exit_code_decides(node: Node, group: str) -> None:
+def test_the_exit_code_of_a_command_decides_on_its_task(node: Node, group: str) -> None:
     """RMQ-1: 0 accepts, 65 gives up, anything else tries again."""
     topic = create_topic(node)
     put(node, topic, 3)
@@ -105,7 +105,7 @@ def test_a_command_that_cannot_run_loses_no_task(node: Node, group: str, program
     assert take(node, topic, group, "-n", "2").out == "task 0\ntask 1\n"
 
 
-def test_a_task_that_fails_too_often_is_given_up_and_told(node: Node, group: str) -> None:
+def test_a_task_that_fails_too_often_is_given_up_and_reported(node: Node, group: str) -> None:
     """PUL-6, RMQ-1"""
     topic = create_topic(node)
     change = ConfigChange(name="share.delivery.count.limit", operation="set", value="2")
@@ -119,7 +119,7 @@ def test_a_task_that_fails_too_often_is_given_up_and_told(node: Node, group: str
     assert "0 done, 1 given up" in done.err
 
 
-def test_a_look_warns_before_it_wears_a_task_out(node: Node, group: str) -> None:
+def test_a_peek_warns_before_it_uses_up_a_task(node: Node, group: str) -> None:
     """PUL-5, PUL-6"""
     topic = create_topic(node)
     change = ConfigChange(name="share.delivery.count.limit", operation="set", value="2")
@@ -132,7 +132,7 @@ def test_a_look_warns_before_it_wears_a_task_out(node: Node, group: str) -> None
     assert "this was its last delivery of 2; it is given up" in last.err
 
 
-def test_the_group_has_the_topics_name_unless_told(node: Node) -> None:
+def test_the_group_has_the_topics_name_by_default(node: Node) -> None:
     """OPS-1: as in the Python client's page, where topic and group are both `jobs`."""
     topic = create_topic(node)
     put(node, topic, 2)
@@ -141,7 +141,7 @@ def test_the_group_has_the_topics_name_unless_told(node: Node) -> None:
     assert ok(node, "queue", "stats", topic, "--json").document["group"] == topic
 
 
-def test_stats_before_the_first_worker_tell_what_waits(node: Node, group: str) -> None:
+def test_stats_before_the_first_worker_count_the_open_records(node: Node, group: str) -> None:
     """OPS-1"""
     topic = create_topic(node)
     put(node, topic, 3)
@@ -150,18 +150,20 @@ def test_stats_before_the_first_worker_tell_what_waits(node: Node, group: str) -
     assert "no worker yet" in ok(node, "queue", "stats", topic, "--group", group).out
 
 
-def test_a_missing_dead_letter_topic_is_told(node: Node, group: str, only_headrace: None) -> None:
+def test_a_missing_dead_letter_topic_is_reported(
+    node: Node, group: str, only_headrace: None
+) -> None:
     """PUL-6"""
     topic, target = create_topic(node), f"dlq.{unique_name()}"
     change = ConfigChange(name="errors.deadletterqueue.topic.name", operation="set", value=target)
     with client.Admin(node.address) as admin:
         assert admin.configs.alter("group", group, [change]).error is None
     assert stats(node, topic, group)["is_dead_letter_topic_missing"] is True
-    told = ok(node, "queue", "stats", topic, "--group", group)
-    assert f"topic {target} does not exist" in told.err
+    reported = ok(node, "queue", "stats", topic, "--group", group)
+    assert f"topic {target} does not exist" in reported.err
 
 
-def test_put_takes_what_every_command_takes(node: Node) -> None:
+def test_put_accepts_the_options_of_every_command(node: Node) -> None:
     topic = create_topic(node)
     options = ("-X", "linger.ms=0", "--timeout", "20", "--json")
     document = ok(node, "queue", "put", topic, "one", "two", *options).document
@@ -186,7 +188,7 @@ def test_a_worker_outlives_a_restart_of_the_broker(node: Node, group: str, tmp_p
 
 
 def test_a_task_may_take_longer_than_its_lock(node: Node, group: str) -> None:
-    """RMQ-1: meanwhile nobody else gets it, and the worker stays a member."""
+    """RMQ-1: meanwhile no other worker gets it, and the worker stays a member."""
     topic = create_topic(node)
     changes = {"share.record.lock.duration.ms": "1000", "share.session.timeout.ms": "45000"}
     with client.Admin(node.address) as admin:
@@ -202,7 +204,7 @@ def test_a_task_may_take_longer_than_its_lock(node: Node, group: str) -> None:
     assert stats(node, topic, group)["open"] == 0
 
 
-def test_stats_tell_what_is_open(node: Node, group: str) -> None:
+def test_stats_count_open_and_acquired_records(node: Node, group: str) -> None:
     """OPS-1"""
     topic = create_topic(node, partitions=2)
     put(node, topic, 6)
@@ -237,4 +239,4 @@ def test_a_consumer_group_is_no_queue(node: Node, group: str) -> None:
     ok(node, "groups", "reset", group, "--topic", topic, "--to-latest")
     done = headrace(node, "queue", "stats", topic, "--group", group)
     assert done.code == 1
-    assert "is a classic group and no queue" in done.err
+    assert "is a classic group, not a share group" in done.err

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.clients import AN_HOUR_AGO, create_topic, read, read_values, unique_name
+from tests.clients.librdkafka import AN_HOUR_AGO, create_topic, read, read_values, unique_name
 from tests.integration.cli.commands import headrace, ok
 from tests.integration.conftest import StartNode
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 
 def test_lines_become_records_and_lines_again(node: Node, topic: str) -> None:
@@ -63,7 +63,7 @@ def test_a_copy_through_json_is_exact(node: Node) -> None:
         (["--offset", "latest", "--timeout", "0.3"], ""),
     ],
 )
-def test_reading_begins_and_ends_where_it_is_told(
+def test_reading_begins_and_ends_at_the_given_offsets(
     node: Node, topic: str, arguments: list[str], expected: str
 ) -> None:
     """LOG-13: seek to any offset, start of log, end."""
@@ -71,7 +71,7 @@ def test_reading_begins_and_ends_where_it_is_told(
     assert ok(node, "consume", topic, *arguments).out == expected
 
 
-def test_a_group_goes_on_where_it_was(node: Node, topic: str) -> None:
+def test_a_group_continues_at_its_committed_offset(node: Node, topic: str) -> None:
     """CON-1, CON-2: a member of a group commits what it has written."""
     group = unique_name("readers")
     ok(node, "produce", topic, stdin=b"1\n2\n3\n")
@@ -94,12 +94,12 @@ def test_too_few_records_are_an_error(node: Node, topic: str) -> None:
     ok(node, "produce", topic, stdin=b"only\n")
     done = headrace(node, "consume", topic, "-o", "0", "--count", "2", "--timeout", "0.5")
     assert (done.code, done.out) == (1, "only\n")
-    assert done.err == "headrace: 1 of 2 records were there\n"
+    assert done.err == "headrace: 1 of 2 records arrived\n"
 
 
-def test_an_offset_that_is_not_there_is_told(node: Node, topic: str) -> None:
+def test_a_missing_offset_is_reported(node: Node, topic: str) -> None:
     done = headrace(node, "consume", topic, "--offset", "50")
-    assert done.err == f"headrace: {topic}-0 holds offsets 0 to 0; 50 is not among them\n"
+    assert done.err == f"headrace: {topic}-0 has offsets 0 to 0, not 50\n"
 
 
 def test_new_records_are_written_as_they_come(node: Node, topic: str) -> None:
@@ -123,10 +123,13 @@ def test_a_reader_that_leaves_ends_the_command_quietly(node: Node, topic: str) -
 
 
 @pytest.mark.parametrize(("command", "closed"), [("produce", "<&-"), ("consume -o 0 -e", ">&-")])
-def test_closed_streams_lead_nowhere(node: Node, topic: str, command: str, closed: str) -> None:
+def test_commands_end_quietly_with_closed_standard_streams(
+    node: Node, topic: str, command: str, closed: str
+) -> None:
     line = f"{sys.executable} -m headrace.cli.main {command} {topic} -b {node.address} {closed}"
     done = subprocess.run(line, shell=True, capture_output=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    confirmed = f"0 records delivered to {topic}\n" if command == "produce" else ""
+    assert (done.returncode, done.stderr.decode()) == (0, confirmed)
 
 
 def test_a_partition_is_chosen(node: Node) -> None:
@@ -138,7 +141,7 @@ def test_a_partition_is_chosen(node: Node) -> None:
     assert done.err == f"headrace: {topic} has no partition 7; it has 0 to 2\n"
 
 
-def test_what_is_not_delivered_is_counted(node: Node, topic: str) -> None:
+def test_undelivered_records_are_counted(node: Node, topic: str) -> None:
     """PRD-2: an invalid partition is refused, nothing is sent."""
     lines = b'{"value": "a", "partition": 5}\n' * 2
     done = headrace(node, "produce", topic, "--from-json", "--json", stdin=lines)
@@ -149,7 +152,7 @@ def test_what_is_not_delivered_is_counted(node: Node, topic: str) -> None:
     assert refused.err == f"headrace: {topic} has no partition 5; it has 0 to 0\n"
 
 
-def test_a_record_that_is_too_large_is_told_and_the_rest_is_sent(node: Node) -> None:
+def test_a_record_that_is_too_large_is_reported_and_the_rest_is_sent(node: Node) -> None:
     """LOG-15: refused above the limit with MESSAGE_TOO_LARGE."""
     topic = create_topic(node, max_message_bytes=10_000)
     done = headrace(node, "produce", topic, "--json", stdin=b"x" * 20_000 + b"\n")
@@ -158,15 +161,20 @@ def test_a_record_that_is_too_large_is_told_and_the_rest_is_sent(node: Node) -> 
     assert read_values(node, topic) == [b"small"]
 
 
+def test_delivered_records_are_confirmed_on_standard_error(node: Node, topic: str) -> None:
+    done = ok(node, "produce", topic, stdin=b"1\n2\n3\n")
+    assert done.err == f"3 records delivered to {topic}\n"
+
+
 def test_a_line_without_key_stops_after_the_lines_before_it(node: Node, topic: str) -> None:
     done = headrace(node, "produce", topic, "-K", ":", stdin=b"a:1\nb:2\nkeyless\nd:4\n")
     assert done.code == 1
     assert "stopped at line 3: no key separator ':' in 'keyless'" in done.err
-    assert "2 records went through, 1 did not" in done.err
+    assert "2 records delivered, 1 not" in done.err
     assert read_values(node, topic) == [b"1", b"2"]
 
 
-# Where tests run in the background Ctrl-C is switched off, and children inherit that.
+# Tests in the background run with Ctrl-C switched off, and children inherit that.
 AS_ON_A_TERMINAL = (
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL);"
     " os.execv(sys.argv[1], sys.argv[1:])"
@@ -205,16 +213,16 @@ def next_error(process: "subprocess.Popen[bytes]") -> str:
     return process.stderr.readline().decode()
 
 
-def test_ctrl_c_says_how_many_records_went_through(node: Node, topic: str) -> None:
+def test_ctrl_c_reports_the_number_of_delivered_records(node: Node, topic: str) -> None:
     with producing(node, topic) as process:
         send_line(process, b"one\ntwo\n")
         eventually(lambda: len(read_values(node, topic)), expect=lambda count: count == 2)
         process.send_signal(signal.SIGINT)
-        assert next_error(process) == ("headrace: interrupted: 2 records went through, 0 did not\n")
+        assert next_error(process) == ("headrace: interrupted: 2 records delivered, 0 not\n")
         assert process.wait(60) == 130
 
 
-def test_a_producer_says_that_the_broker_is_away_and_back(start_node: StartNode) -> None:
+def test_a_producer_reports_an_outage_and_its_end(start_node: StartNode) -> None:
     node = start_node()
     topic = create_topic(node)
     with producing(node, topic) as process:
@@ -238,7 +246,7 @@ def test_reading_a_missing_topic_is_one_clear_line(node: Node) -> None:
     assert "no-such-topic" not in ok(node, "topics", "list").out
 
 
-def test_an_unknown_client_setting_is_told(node: Node, topic: str) -> None:
+def test_an_unknown_client_setting_is_reported(node: Node, topic: str) -> None:
     done = headrace(node, "consume", topic, "-X", "fetch.mim.bytes=1")
     assert done.code == 1
-    assert "there is no property 'fetch.mim.bytes'. Did you mean fetch.min.bytes?" in done.err
+    assert "unknown property 'fetch.mim.bytes'. Did you mean fetch.min.bytes?" in done.err

@@ -10,11 +10,11 @@ import pytest
 import headrace as client
 from headrace import serdes
 from headrace.serdes import RegistryClient
-from tests.avro_evolution import EMAIL, ID, NOTE, order_text
-from tests.clients import Sent, create_topic, produce, read, unique_name
+from tests.builders.avro_versions import EMAIL, ID, NOTE, order_text
+from tests.clients.librdkafka import Sent, create_topic, produce, read, unique_name
 from tests.integration.cli.commands import Done, headrace
-from tests.nodes import Node
-from tests.registries import RegistryProcess, running_registry
+from tests.processes.nodes import Node
+from tests.processes.registries import RegistryProcess, running_registry
 
 TRANSFORM = """
 def add_email(order):
@@ -81,7 +81,7 @@ def test_a_file_becomes_the_next_version(shell: Shell) -> None:
     assert second.startswith(f"{shell.subject} version 2 has the id ")
 
 
-def test_a_file_may_refer_to_what_is_registered(shell: Shell) -> None:
+def test_a_file_may_refer_to_registered_schemas(shell: Shell) -> None:
     """SCH-13"""
     (shell.folder / "bill.avsc").write_text(
         order_text({"name": "of", "type": "Order"}, name="Bill")
@@ -104,9 +104,9 @@ def test_rules_and_metadata_are_registered_with_a_file(shell: Shell) -> None:
         *("register", shell.subject, "v1.avsc"),
         *("--rules", "rules.json", "--metadata", "about.json"),
     )
-    told = shell.ok("show", shell.subject, "--json").document
-    assert told["ruleSet"]["domainRules"][0]["expr"] == "true"
-    assert told["metadata"]["properties"]["owner"] == "shop"
+    reported = shell.ok("show", shell.subject, "--json").document
+    assert reported["ruleSet"]["domainRules"][0]["expr"] == "true"
+    assert reported["metadata"]["properties"]["owner"] == "shop"
 
 
 def test_subjects_are_listed_with_their_versions(shell: Shell, subject: str) -> None:
@@ -144,8 +144,8 @@ def test_a_file_is_checked_by_another_level(shell: Shell, subject: str) -> None:
 
 def test_all_versions_count_for_the_levels_that_a_change_keeps(shell: Shell, subject: str) -> None:
     """SCH-8"""
-    told = shell.ok("evolve", subject, "email.avsc", "--json").document
-    assert told["levels"] == ["NONE", "FORWARD", "FORWARD_TRANSITIVE"]
+    reported = shell.ok("evolve", subject, "email.avsc", "--json").document
+    assert reported["levels"] == ["NONE", "FORWARD", "FORWARD_TRANSITIVE"]
 
 
 def test_a_version_is_deleted_and_comes_back(shell: Shell, subject: str) -> None:
@@ -157,7 +157,7 @@ def test_a_version_is_deleted_and_comes_back(shell: Shell, subject: str) -> None
 
 def test_a_subject_is_deleted_for_good(shell: Shell, subject: str) -> None:
     """SCH-11"""
-    assert "2 versions deleted for good: 1, 2" in shell.ok("delete", subject, "--permanent").out
+    assert "2 versions deleted permanently: 1, 2" in shell.ok("delete", subject, "--permanent").out
     assert shell.ok("list", subject, "--deleted", "--json").document == []
 
 
@@ -175,7 +175,9 @@ def test_the_newest_version_is_deleted_for_good_and_no_other(shell: Shell, subje
         (("show", "nothing.avsc"), "No such file"),
     ],
 )
-def test_what_is_wrong_is_one_line(shell: Shell, arguments: tuple[str, ...], reason: str) -> None:
+def test_errors_are_reported_in_one_line(
+    shell: Shell, arguments: tuple[str, ...], reason: str
+) -> None:
     (shell.folder / "broken.avsc").write_text('{"type": "recrod"}')
     done = shell.run(*arguments)
     assert done.code == 1
@@ -244,7 +246,7 @@ NEW_PROTOBUF = 'syntax = "proto3"; message Order { int64 id = 1; string note = 2
 
 
 def test_a_topic_in_json_is_moved(shell: Shell, node: Node, topic: str) -> None:
-    """SCH-8: what the new schema asks for comes by the transform."""
+    """SCH-8: the transform provides the values that the new schema requires."""
     target = create_topic(node)
     (shell.folder / "new.json").write_text(NEW_JSON)
     (shell.folder / "noting.py").write_text(
@@ -275,3 +277,15 @@ def test_a_topic_in_protobuf_is_moved(shell: Shell, node: Node, topic: str) -> N
         latest = registry.latest(f"{target}-value")
     assert (found.id, found.note) == (7, "")
     assert "note" in latest.text
+
+
+def test_consume_decodes_values_by_the_registry(shell: Shell) -> None:
+    topic = create_topic(shell.node)
+    with RegistryClient(shell.url) as registry:
+        write = serdes.AvroSerializer(registry, order_text(ID))
+        for key, value in (("a", write.of_values(topic, {"id": 7})), ("b", b"plain")):
+            produce(shell.node, topic, [Sent(value=value, key=key.encode())])
+    given = ("consume", topic, "--from-beginning", "--exit-at-end", "--registry", shell.url)
+    assert headrace(shell.node, *given).out == '{"id":7}\nplain\n'
+    lines = headrace(shell.node, *given, "--json").documents
+    assert [line["value"] for line in lines] == [{"id": 7}, "plain"]

@@ -2,9 +2,9 @@
 
 from confluent_kafka import Producer
 
-from tests.clients import SECONDS_MAX, create_topic, producer, read_values, unique_name
+from tests.clients.librdkafka import SECONDS_MAX, create_topic, producer, read_values, unique_name
 from tests.integration.cli.commands import headrace, ok
-from tests.nodes import Node, eventually
+from tests.processes.nodes import Node, eventually
 
 
 def opened(node: Node, topic: str, name: str) -> Producer:
@@ -57,14 +57,14 @@ def test_a_hanging_transaction_is_aborted_where_it_hangs(node: Node) -> None:
     place = ("--topic", topic, "--partition", "1", "--start-offset")
     refused = headrace(node, "transactions", "abort", *place, "7")
     assert refused.code == 1
-    assert "open there: 0" in refused.err
+    assert "transactions began at: 0" in refused.err
     ok(node, "transactions", "abort", *place, "0")
     refused = headrace(node, "transactions", "abort", *place, "0")
-    assert "open there: none" in refused.err
+    assert "transactions began at: none" in refused.err
     client.purge()
 
 
-def test_what_is_not_there_is_said_so(node: Node) -> None:
+def test_unknown_transactions_are_reported(node: Node) -> None:
     nobody = headrace(node, "transactions", "describe", "nobody")
     assert (nobody.code, "TRANSACTIONAL_ID_NOT_FOUND" in nobody.err) == (1, True)
     assert headrace(node, "transactions", "abort", "nobody").code == 1

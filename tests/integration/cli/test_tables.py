@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
+from tests.builders.lakes import appended, numbers, written
 from tests.integration.cli.commands import Done, run
-from tests.lakes import appended, numbers, written
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -107,10 +107,10 @@ def test_a_merged_view_is_shown_as_one_table(lake: Lake) -> None:
     batch.replace(files, Token("batch", 0), Lineage(inputs={"raw.text": (-1, 2)}))
     assert ok("show", "refined.words", "--json").document == [{"word": "a", "n": 21}]
     assert "batch and speed layer merged" in ok("show", "refined.words", "--where", "n > 1").out
-    assert "name one of these" in tables("history", "refined.words").err
+    assert "use one of these" in tables("history", "refined.words").err
 
 
-def test_history_tells_batches_and_rows(table: Table) -> None:
+def test_history_lists_batches_and_rows(table: Table) -> None:
     numbers(table, 3, 4, 5)
     history = ok("history", "raw.orders", "--json").document
     assert [(one["version"], one["operation"], one["rows_added"]) for one in history] == [
@@ -122,8 +122,8 @@ def test_history_tells_batches_and_rows(table: Table) -> None:
     assert "shop.orders 0" in ok("history", "raw.orders", "--limit", "2").out
 
 
-def test_history_and_lineage_tell_by_which_files_a_version_was_made(table: Table) -> None:
-    """ARC-4: lineage says by which pipeline version; older releases did not write it down."""
+def test_history_and_lineage_name_the_pipeline_version_of_a_commit(table: Table) -> None:
+    """ARC-4: lineage names the pipeline's version; older releases did not write it down."""
     appended(table, [{"id": 3}], Token("shop.orders", 1), Lineage(pipeline="shop"))
     after, first = ok("history", "raw.orders", "--limit", "2").out.splitlines()[-2:]
     assert first.split()[-3:] == ["shop", "3", "1f2e3d4c5b6a"]
@@ -135,13 +135,13 @@ def test_history_and_lineage_tell_by_which_files_a_version_was_made(table: Table
     assert lines[:2] == ["pipeline     shop 3", "fingerprint  1f2e3d4c5b6a"]
 
 
-def test_lineage_tells_offsets_in_the_order_of_partitions(table: Table) -> None:
+def test_lineage_lists_offsets_in_the_order_of_partitions(table: Table) -> None:
     document = ok("lineage", "raw.orders", "--json").document
     assert document["offsets"]["orders"]["2"] == [4, 5]
     lines = ok("lineage", "raw.orders").out.splitlines()
     assert lines[2] == "flow         orders"
     assert [line.split()[1] for line in lines if line.startswith("orders")] == ["0", "2", "10"]
-    assert "does not say" in tables("lineage", "raw.orders", "--version", "0").err
+    assert "has no lineage for" in tables("lineage", "raw.orders", "--version", "0").err
 
 
 def test_the_schema_is_shown_with_partitions(lake: Lake) -> None:
@@ -184,10 +184,10 @@ def test_an_old_version_is_restored(table: Table) -> None:
     assert len(ok("show", "raw.orders", "--json").document) == 2
 
 
-def test_mistakes_are_told_in_one_line(table: Table, tmp_path: Path) -> None:
+def test_mistakes_are_reported_in_one_line(table: Table, tmp_path: Path) -> None:
     assert tables("show", "raw.order").err == (
         "headrace: there is no table raw.order; did you mean raw.orders?\n"
     )
     nowhere = tables("list", "--lake", str(tmp_path / "nowhere"))
-    assert "name the folder with --lake" in nowhere.err
+    assert "give the folder with --lake" in nowhere.err
     assert "no column colour" in tables("show", "raw.orders", "--columns", "colour").err

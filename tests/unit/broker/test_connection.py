@@ -36,7 +36,7 @@ class QuietRound:
 
 
 class Echo:
-    """Answers a frame with its content, or keeps it waiting, or fails, as the content says."""
+    """Answers a frame with its content, or keeps it waiting, or fails, depending on the content."""
 
     def __init__(self) -> None:
         self.served: list[bytes] = []
@@ -48,7 +48,7 @@ class Echo:
         if content.startswith(b"wait"):
             connection.wait()
         elif content.startswith(b"hostile"):
-            raise HostileFrame("it says so")
+            raise HostileFrame("it is marked as hostile")
         elif content.startswith(b"fault"):
             raise ZeroDivisionError
         else:
@@ -71,7 +71,7 @@ class Client:
             loop=loop,
             ready=ready,
             buffers=FrameBuffers(1 << 20),
-            gather=lambda *_: False,
+            take=lambda *_: False,
             dispatch=echo,
             on_close=echo.closed.append,
         )
@@ -177,7 +177,7 @@ async def test_a_fault_is_logged_with_its_traceback(caplog: pytest.LogCaptureFix
     async with clients(1, Echo()) as (client,):
         await client.send(b"fault")
         assert await client.is_closed()
-    assert "a request of 10.0.0.7:40000 failed" in caplog.text
+    assert vars(caplog.records[0])["connection"] == "10.0.0.7:40000"
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -193,7 +193,7 @@ async def test_a_fault_behind_a_request_that_waited_closes_too(refusals: int) ->
         assert await client.is_closed()
 
 
-async def test_a_connection_whose_end_fails_is_closed_all_the_same(
+async def test_a_connection_whose_end_fails_is_still_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def broken() -> None:
@@ -210,7 +210,7 @@ async def test_a_connection_whose_end_fails_is_closed_all_the_same(
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_a_peer_that_went_away_is_forgotten() -> None:
+async def test_a_disconnected_peer_is_forgotten() -> None:
     echo = Echo()
     async with clients(1, echo) as (client,):
         client.peer.close()
@@ -230,7 +230,7 @@ async def test_a_request_that_waits_is_abandoned_with_its_client() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, (1 << 20) + 1, 0x47455420])
-async def test_a_size_that_cannot_be_is_refused(size: int) -> None:
+async def test_an_invalid_size_is_rejected(size: int) -> None:
     async with clients(1, Echo()) as (client,):
         await asyncio.get_running_loop().sock_sendall(client.peer, struct.pack(">i", size))
         assert await client.is_closed()

@@ -8,11 +8,8 @@ import msgspec
 import pytest
 
 from headrace.coordination.effects import Effects, Producer, TimerKey
-from headrace.errors import (
-    CoordinatorLoadInProgress,
-    NotCoordinator,
-)
-from headrace.groups.classic_group import ClassicGroup
+from headrace.errors import CoordinatorLoadInProgress, NotCoordinator
+from headrace.groups.classic.group import ClassicGroup
 from headrace.groups.offset_records import CommittedOffset, OffsetKey, offset_record
 from headrace.groups.offsets import Commit, commit
 from headrace.metadata.image import MetadataImage
@@ -47,14 +44,14 @@ def led_by(image: MetadataImage, leader: int) -> MetadataImage:
     return msgspec.structs.replace(image, topics={TOPIC: moved}, topics_by_id={topic.id: moved})
 
 
-def test_before_the_topic_nobody_coordinates(tmp_path: Path) -> None:
+def test_no_broker_coordinates_before_the_topic_exists(tmp_path: Path) -> None:
     with pytest.raises(NotCoordinator):
         a_broker(tmp_path).groups.shard_for("g")
 
 
 async def test_a_decision_is_written_as_one_batch_and_replayed(broker: UnitBroker) -> None:
     shard = broker.groups.shard_for("g")
-    assert shard.carry_out(commits(3)) == "done"
+    assert shard.apply(commits(3)) == "done"
     log = broker.log(TOPIC, 0)
     assert (log.log_end_offset, log.high_watermark) == (3, 3)
     assert shard.state.offsets.of("g")["t"].keys() == {0, 1, 2}
@@ -62,17 +59,17 @@ async def test_a_decision_is_written_as_one_batch_and_replayed(broker: UnitBroke
 
 
 async def test_a_shard_is_loaded_from_its_log(broker: UnitBroker) -> None:
-    """CON-12: slice by slice, and nobody is served meanwhile."""
+    """CON-12: slice by slice, and requests are rejected until the end."""
     shard = broker.groups.shard_for("g")
     for number in range(300):
-        shard.carry_out(commits(20, f"g{number}"))
+        shard.apply(commits(20, f"g{number}"))
     image = broker.image
     broker.groups.follow(led_by(image, 2))
     broker.groups.follow(image)
     with pytest.raises(CoordinatorLoadInProgress):
         broker.groups.shard_for("g")
-    told = await ask(broker, ApiKey.LIST_GROUPS, ListGroupsRequest())
-    assert told.error_code == CoordinatorLoadInProgress.code
+    response = await ask(broker, ApiKey.LIST_GROUPS, ListGroupsRequest())
+    assert response.error_code == CoordinatorLoadInProgress.code
     while broker.groups.is_loading:
         await asyncio.sleep(0)
     loaded = broker.groups.shard_for("g")
@@ -82,7 +79,7 @@ async def test_a_shard_is_loaded_from_its_log(broker: UnitBroker) -> None:
 
 @pytest.mark.parametrize("retention_ms", [-1, 5000])
 @pytest.mark.parametrize("producer", [None, Producer(7, 0)])
-async def test_what_was_committed_is_the_same_after_a_load(
+async def test_committed_offsets_are_equal_after_a_load(
     broker: UnitBroker, retention_ms: int, producer: Producer | None
 ) -> None:
     """CON-12: the live step applies values, the load reads records; both know the same."""
@@ -95,7 +92,7 @@ async def test_what_was_committed_is_the_same_after_a_load(
         ("t", topic_id, 0, 8, 2, None),
     ]
     effects = commit(shard.state, "g", given, 1000, retention_ms=retention_ms, producer=producer)
-    assert shard.carry_out(effects) == [0, 0, 0, 0]
+    assert shard.apply(effects) == [0, 0, 0, 0]
     image = broker.image
     broker.groups.follow(led_by(image, 2))
     broker.groups.follow(image)
@@ -109,7 +106,7 @@ async def test_what_was_committed_is_the_same_after_a_load(
     assert broker.metrics.coordinators.offset_commits == len(given)
 
 
-async def test_who_waits_is_sent_elsewhere_when_the_leader_changes(broker: UnitBroker) -> None:
+async def test_waiting_members_are_redirected_when_the_leader_changes(broker: UnitBroker) -> None:
     request = JoinGroupRequest(
         "g", 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")]
     )
@@ -128,7 +125,7 @@ async def test_a_deleted_topic_takes_its_shards_along(broker: UnitBroker) -> Non
         broker.groups.shard_for("g")
 
 
-async def test_what_cannot_be_written_is_not_answered(broker: UnitBroker) -> None:
+async def test_a_failed_write_is_not_acknowledged(broker: UnitBroker) -> None:
     """DEL-2: an offline disk makes this broker no coordinator."""
     shard = broker.groups.shard_for("g")
     undone = []
@@ -136,7 +133,7 @@ async def test_what_cannot_be_written_is_not_answered(broker: UnitBroker) -> Non
     effects.on_refused = lambda error: (undone.append(error), Effects())[1]  # type: ignore[func-returns-value]
     broker.log(TOPIC, 0).failure = "the disk is gone"
     with pytest.raises(NotCoordinator):
-        shard.carry_out(effects)
+        shard.apply(effects)
     assert len(undone) == 1
     assert not shard.state.offsets.by_group
 
@@ -149,27 +146,27 @@ async def test_a_reply_waits_for_the_high_watermark(
     log_class = type(broker.log(TOPIC, 0))
     advance = log_class.advance_high_watermark
     monkeypatch.setattr(log_class, "advance_high_watermark", lambda self, offset: None)
-    reply = shard.carry_out(commits(2))
+    reply = shard.apply(commits(2))
     assert asyncio.iscoroutine(reply)
     waiting = asyncio.ensure_future(reply)
     await asyncio.sleep(0)
     assert not waiting.done()
     advance(broker.log(TOPIC, 0), 2)
-    shard.on_high_watermark()
+    shard.on_committed()
     assert await waiting == "done"
 
 
-async def test_who_waits_for_replicas_is_sent_elsewhere_when_the_leader_changes(
+async def test_requests_waiting_for_replicas_are_redirected_when_the_leader_changes(
     broker: UnitBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DEL-2: nobody knows whether the new leader has it, so it is not promised."""
+    """DEL-2: the new leader may lack the record, so the commit is not confirmed."""
     shard = broker.groups.shard_for("g")
     log_class = type(broker.log(TOPIC, 0))
     monkeypatch.setattr(log_class, "advance_high_watermark", lambda self, offset: None)
     ticket: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     effects = commits(2)
     effects.answers = [(ticket, "a word to somebody else")]
-    reply = shard.carry_out(effects)
+    reply = shard.apply(effects)
     assert asyncio.iscoroutine(reply)
     assert not ticket.done()
     broker.groups.follow(led_by(broker.image, 2))
@@ -185,12 +182,12 @@ async def test_replies_leave_in_order_as_the_high_watermark_moves(
     log_class = type(broker.log(TOPIC, 0))
     advance = log_class.advance_high_watermark
     monkeypatch.setattr(log_class, "advance_high_watermark", lambda self, offset: None)
-    replies = [shard.carry_out(commits(count)) for count in (2, 3)]
+    replies = [shard.apply(commits(count)) for count in (2, 3)]
     waiting = [asyncio.ensure_future(reply) for reply in replies if asyncio.iscoroutine(reply)]
     seen = []
     for high_watermark in (1, 2, 4, 5):
         advance(broker.log(TOPIC, 0), high_watermark)
-        shard.on_high_watermark()
+        shard.on_committed()
         await asyncio.sleep(0)
         seen.append([task.done() for task in waiting])
     assert seen == [[False, False], [True, False], [True, False], [True, True]]
@@ -200,26 +197,27 @@ async def test_a_timer_is_not_forgotten_when_one_that_rings_sets_another(
     broker: UnitBroker,
 ) -> None:
     """CON-4: groups that join one after the other all get their rebalance."""
-    rung: list[str] = []
+    due: list[str] = []
+    now_ms = broker.clock.monotonic_ms()
 
     class Ringing:
-        def ring(self, key: TimerKey) -> None:
-            rung.append(key[0])
+        def on_timer(self, key: TimerKey) -> None:
+            due.append(key[0])
             if key[0] == "first":
-                broker.timers.set(cast(Any, self), ("a session",), 45_000)
+                broker.timers.set((cast(Any, self), ("a session",)), now_ms + 45_000)
 
     shard = cast(Any, Ringing())
-    broker.timers.set(shard, ("first",), 0)
-    broker.timers.set(shard, ("second",), 10)
-    while rung != ["first"]:
+    broker.timers.set((shard, ("first",)), now_ms)
+    broker.timers.set((shard, ("second",)), now_ms + 10)
+    while due != ["first"]:
         await asyncio.sleep(0.001)
     broker.clock.time_ms += 10
     async with asyncio.timeout(10):
-        while rung != ["first", "second"]:
+        while due != ["first", "second"]:
             await asyncio.sleep(0.001)
 
 
-async def test_what_a_timer_leads_to_is_tried_again_when_the_log_refuses_it(
+async def test_effects_of_a_timer_are_retried_when_the_log_rejects_them(
     broker: UnitBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CON-5: a member that died while the disk was full must not stay for ever."""
@@ -227,7 +225,7 @@ async def test_what_a_timer_leads_to_is_tried_again_when_the_log_refuses_it(
     monkeypatch.setattr(shard.state, "on_timer", lambda key, now_ms: commits(1))
     log = broker.log(TOPIC, 0)
     log.failure = "the disk is gone"
-    shard.ring(("classic.session", "g", "m"))
+    shard.on_timer(("classic.session", "g", "m"))
     assert not shard.state.offsets.by_group
     log.failure = None
     broker.clock.time_ms += 60_000
@@ -236,7 +234,7 @@ async def test_what_a_timer_leads_to_is_tried_again_when_the_log_refuses_it(
             await asyncio.sleep(0.001)
 
 
-async def test_after_the_stop_nothing_is_taken_up_again(broker: UnitBroker) -> None:
+async def test_no_shard_is_loaded_after_the_stop(broker: UnitBroker) -> None:
     """The last news of the metadata comes when the logs are about to be closed."""
     image = broker.image
     broker.groups.stop()

@@ -17,10 +17,11 @@ from headrace.broker.dispatch import Dispatcher
 from headrace.broker.frame_buffers import Frames
 from headrace.broker.ready_sockets import ReadySockets
 from headrace.errors import OutOfOrderSequenceNumber
+from headrace.metadata.image import EMPTY
 from headrace.protocol.codec import decode
 from headrace.protocol.schemas.produce import PartitionProduceResponse, ProduceResponse
 from headrace.runtime import files
-from tests.rounds import VERSION, ProduceNode
+from tests.builders.produce_rounds import VERSION, ProduceNode
 
 SECONDS_MAX = 20
 LARGE = b"v" * 10_000  # Not worth gathering, so served where it is read.
@@ -33,14 +34,15 @@ class Served:
         self.node = node
         broker = SimpleNamespace(
             metrics=node.metrics,
-            produce_round=node.round,
             produce_shapes=node.shapes,
             wake_ups=node.wake_ups,
             clock=node.clock,
+            partitions=node.hosted,
+            image=EMPTY,
         )
         self.loop = asyncio.get_running_loop()
         self.dispatch: Callable[[Connection, Frames, int, int], None] = Dispatcher(
-            cast(Any, broker)
+            cast(Any, broker), node.round
         )
         self.ready = ReadySockets(self.loop, node.round)
         self.clients: list[Client] = []
@@ -74,7 +76,7 @@ class Client:
             loop=served.loop,
             ready=served.ready,
             buffers=served.node.buffers,
-            gather=served.node.round.take,
+            take=served.node.round.take,
             dispatch=lambda *frame: served.dispatch(*frame),
             on_close=lambda connection: None,
         )
@@ -87,7 +89,7 @@ class Client:
         return [answer.base_offset for answer in self.answers(count)]
 
     def answers(self, count: int) -> list[PartitionProduceResponse]:
-        """The next answers; reading blocks nobody, for they were sent already."""
+        """Read the next answers; they are sent already, so the read does not block."""
         answers = []
         for _ in range(count):
             size = int.from_bytes(self.peer.recv(4, socket.MSG_WAITALL))
@@ -113,7 +115,7 @@ async def test_gathered_requests_are_answered_when_the_round_ends(served: Served
     assert all(client.connection.gathered == 0 for client in clients)
 
 
-async def test_a_request_that_is_not_gathered_waits_for_those_before_it(served: Served) -> None:
+async def test_a_request_that_is_not_gathered_waits_for_earlier_ones(served: Served) -> None:
     clients = [served.client() for _ in range(2)]
     clients[0].send(b"small", LARGE, b"small again")
     clients[1].send(b"of another")
@@ -126,7 +128,7 @@ async def test_a_request_that_is_not_gathered_waits_for_those_before_it(served: 
     ]
 
 
-async def test_one_who_went_away_keeps_nobody_from_an_answer(served: Served) -> None:
+async def test_a_client_that_disconnects_does_not_delay_others(served: Served) -> None:
     gone, there = served.client(), served.client()
     gone.send(b"farewell")
     there.send(b"stays")
@@ -141,7 +143,7 @@ async def test_one_who_went_away_keeps_nobody_from_an_answer(served: Served) -> 
 async def test_a_connection_that_is_closed_when_its_round_is_settled_is_served_no_further(
     served: Served,
 ) -> None:
-    """acks=0 hears of an error by the close; what it sent behind the error must not be stored."""
+    """The close reports an error to acks=0; requests after the error must not be stored."""
     client, other = served.client(), served.client()
     client.send(b"refused", LARGE, acks=0)
     other.send(b"later")
@@ -158,7 +160,7 @@ def disk_that_refuses(value: bytes) -> Iterator[None]:
 
     def pwrite(fd: int, data: Any, position: int) -> int:
         if value in bytes(data):
-            raise OSError(errno.ENOSPC, "the disk says no")
+            raise OSError(errno.ENOSPC, "the disk refuses")
         return real(fd, data, position)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -183,7 +185,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("told", UNREADABLE)
-async def test_the_log_says_who_sent_which_request_and_what_is_wrong_with_it(
+async def test_the_log_contains_the_client_the_request_and_the_error(
     served: Served, caplog: pytest.LogCaptureFixture, told: str
 ) -> None:
     """OPS-1: by host and port, for many clients may share a host."""
@@ -191,7 +193,10 @@ async def test_the_log_says_who_sent_which_request_and_what_is_wrong_with_it(
     client.peer.sendall(struct.pack(">i", len(UNREADABLE[told])) + UNREADABLE[told])
     await served.round()
     assert client.connection.closed
-    assert caplog.messages == [f"closed the connection of 10.0.0.7:40000: {told}"]
+    (record,) = caplog.records
+    assert record.getMessage() == "invalid request, connection closed"
+    assert vars(record)["connection"] == "10.0.0.7:40000"
+    assert vars(record)["error"] == told
 
 
 async def test_a_fault_in_one_connection_leaves_the_round_to_the_others(
@@ -201,7 +206,7 @@ async def test_a_fault_in_one_connection_leaves_the_round_to_the_others(
     for client in clients:
         client.send(b"v")
     bad = clients[2].connection
-    bad._gather = lambda *_: 1 // 0 > 0  # As a bug of ours would do it.
+    bad._take = lambda *_: 1 // 0 > 0  # As a bug of ours would do it.
     await served.round()
     assert bad.closed
     answered = [client.offsets(1)[0] for client in clients if client.connection is not bad]

@@ -14,12 +14,7 @@ from headrace.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpoch,
 )
-from headrace.protocol.schemas.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ForgottenTopic,
-)
+from headrace.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 
 BY_NAME = 12
 BY_ID = 13
@@ -46,7 +41,7 @@ def test_a_full_request_opens_a_session() -> None:
     assert indexes(context) == [0, 1]
 
 
-def test_an_incremental_request_reads_what_the_session_remembers() -> None:
+def test_an_incremental_request_reads_the_partitions_of_the_session() -> None:
     sessions = FetchSessions(10)
     opened = sessions.context(request(0, 1), BY_NAME, now=0)
     context = sessions.context(request(session_id=opened.session_id, epoch=1), BY_NAME, now=1)
@@ -78,7 +73,7 @@ def test_a_skipped_epoch_is_refused_and_the_session_stays() -> None:
     ).is_incremental
 
 
-def test_a_session_by_name_cannot_go_on_by_id() -> None:
+def test_a_session_by_name_cannot_continue_by_id() -> None:
     sessions = FetchSessions(10)
     opened = sessions.context(request(0), BY_NAME, now=0)
     with pytest.raises(FetchSessionTopicIdError):
@@ -114,24 +109,24 @@ def test_a_full_cache_gives_no_session_until_the_oldest_is_stale() -> None:
     assert len(sessions) == 1
 
 
-def test_only_news_is_told_again() -> None:
+def test_only_changes_are_sent_again() -> None:
     target = next(iter(FetchSessions(1).context(request(0), BY_NAME, now=0)))
-    assert target.is_news(0, 5, 0, size=0)
-    assert not target.is_news(0, 5, 0, size=0)
-    assert target.is_news(0, 6, 0, size=0)
-    assert target.is_news(0, 6, 1, size=0)
-    assert target.is_news(0, 6, 1, size=100)
+    assert target.must_be_sent(0, 5, 0, size=0)
+    assert not target.must_be_sent(0, 5, 0, size=0)
+    assert target.must_be_sent(0, 6, 0, size=0)
+    assert target.must_be_sent(0, 6, 1, size=0)
+    assert target.must_be_sent(0, 6, 1, size=100)
 
 
-def test_the_end_of_an_error_is_news() -> None:
+def test_the_end_of_an_error_must_be_sent() -> None:
     target = next(iter(FetchSessions(1).context(request(0), BY_NAME, now=0)))
-    target.is_news(0, 5, 0, size=0)
-    assert target.is_news(1, -1, -1, size=0)
-    assert target.is_news(1, -1, -1, size=0)
-    assert target.is_news(0, 5, 0, size=0)
+    target.must_be_sent(0, 5, 0, size=0)
+    assert target.must_be_sent(1, -1, -1, size=0)
+    assert target.must_be_sent(1, -1, -1, size=0)
+    assert target.must_be_sent(0, 5, 0, size=0)
 
 
-def test_who_was_served_queues_up_last() -> None:
+def test_a_served_partition_queues_up_last() -> None:
     context = FetchSessions(1).context(request(0, 1, 2), BY_NAME, now=0)
     assert context.session is not None
     context.session.serve_last(next(iter(context)))

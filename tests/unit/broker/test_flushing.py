@@ -6,13 +6,13 @@ from typing import Any, cast
 
 from headrace.broker.flushing import Flusher, Lost
 from headrace.errors import KafkaStorageError
-from headrace.runtime.metrics import Durations
+from headrace.runtime.durations import Durations
 from headrace.storage.log import Log
 from headrace.testing.clock import SimulatedClock
 
 
 class SlowLog:
-    """A log whose syncs end when the test says so."""
+    """A log whose syncs end at the command of the test."""
 
     topic_partition = "orders-0"
 
@@ -45,12 +45,12 @@ class Threads:
 
 
 class Round:
-    """A flusher at work, and what its waiters were told."""
+    """A flusher, and the results that its waiters received."""
 
     def __init__(self) -> None:
         self.threads = Threads()
         self.failed: list[Log] = []
-        self.told: list[Lost] = []
+        self.response: list[Lost] = []
         self.flusher = Flusher(
             asyncio.get_running_loop(),
             self.threads,
@@ -60,31 +60,31 @@ class Round:
         )
 
     def flush(self, log: SlowLog) -> None:
-        self.flusher.flush([cast(Log, log)], self.told.append)
+        self.flusher.flush([cast(Log, log)], self.response.append)
 
     async def finish(self) -> None:
         self.threads.released.set()
         await self.flusher.stop()
 
 
-def test_whoever_comes_during_a_round_shares_the_next() -> None:
+def test_requests_during_a_round_share_the_next() -> None:
     async def scenario() -> tuple[Round, SlowLog]:
         round_, log = Round(), SlowLog()
         round_.flush(log)
         await asyncio.sleep(0)
         for _ in range(10):
             round_.flush(log)
-        assert round_.told == []
+        assert round_.response == []
         await round_.finish()
         return round_, log
 
     round_, log = asyncio.run(scenario())
-    assert round_.told == [{}] * 11
+    assert round_.response == [{}] * 11
     assert len(log.plans) == 2
     assert log.synced == 2
 
 
-def test_a_disk_that_refuses_is_reported_and_told() -> None:
+def test_a_failed_disk_is_reported_and_returned() -> None:
     async def scenario() -> tuple[Round, SlowLog]:
         round_, broken = Round(), SlowLog(OSError(5, "Input/output error"))
         round_.flush(broken)
@@ -93,7 +93,7 @@ def test_a_disk_that_refuses_is_reported_and_told() -> None:
 
     round_, broken = asyncio.run(scenario())
     assert round_.failed == [cast(Log, broken)]
-    (lost,) = round_.told
+    (lost,) = round_.response
     assert isinstance(lost[cast(Log, broken)], KafkaStorageError)
     assert broken.synced == 0
 
@@ -115,12 +115,12 @@ def test_a_lost_directory_does_not_stop_the_rounds_of_others() -> None:
         return round_, healthy
 
     round_, healthy = asyncio.run(scenario())
-    assert len(round_.told[0]) == 1
-    assert round_.told[1] == {}
+    assert len(round_.response[0]) == 1
+    assert round_.response[1] == {}
     assert healthy.synced == 1
 
 
-def test_a_disk_that_fails_in_a_round_is_told_only_to_those_who_wrote_to_it() -> None:
+def test_a_disk_that_fails_in_a_round_fails_only_its_own_requests() -> None:
     """LOG-19: clients of the other directories notice nothing."""
 
     async def scenario() -> tuple[Round, SlowLog]:
@@ -131,5 +131,5 @@ def test_a_disk_that_fails_in_a_round_is_told_only_to_those_who_wrote_to_it() ->
         return round_, healthy
 
     round_, healthy = asyncio.run(scenario())
-    assert [len(lost) for lost in round_.told] == [1, 0]
+    assert [len(lost) for lost in round_.response] == [1, 0]
     assert healthy.synced == 1

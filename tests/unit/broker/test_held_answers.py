@@ -44,7 +44,7 @@ class Host:
             loop=self.loop,
             ready=self.ready,
             buffers=self.buffers,
-            gather=lambda *_: False,
+            take=lambda *_: False,
             dispatch=self._dispatch,
             on_close=lambda _: None,
         )
@@ -104,7 +104,7 @@ def test_answers_leave_when_all_requests_of_the_round_have_been_read(host: Host)
     assert [received(peer) for peer in peers] == [b"fine"] * 3
 
 
-def test_one_alone_is_answered_without_a_round(host: Host) -> None:
+def test_a_single_request_is_answered_without_a_round(host: Host) -> None:
     peer = host.connect()
     host.connect()
     peer.send(framed(b"ask", b"ask"))
@@ -113,7 +113,7 @@ def test_one_alone_is_answered_without_a_round(host: Host) -> None:
 
 
 def test_answers_of_one_client_stay_in_order(host: Host) -> None:
-    """Whether they were held or not."""
+    """Held answers and others alike."""
     one, two = host.connect(), host.connect()
 
     def serve(connection: Connection, body: bytes) -> None:
@@ -126,7 +126,7 @@ def test_answers_of_one_client_stay_in_order(host: Host) -> None:
     assert (received(one), received(two)) == (b"abac", b"ca")
 
 
-def test_a_client_that_had_to_wait_goes_on_after_the_round(host: Host) -> None:
+def test_a_client_that_had_to_wait_continues_after_the_round(host: Host) -> None:
     """Its request is finished within a round, and what it sent meanwhile is served there."""
     one, two, three = host.connect(), host.connect(), host.connect()
 
@@ -192,7 +192,7 @@ def test_an_answer_that_the_socket_does_not_take_whole_is_sent_on(host: Host) ->
     assert sizes == [len(large)] * 2
 
 
-def test_one_that_is_gone_when_the_round_ends_harms_nobody(host: Host) -> None:
+def test_a_connection_that_is_closed_during_the_round_affects_no_other(host: Host) -> None:
     one, two = host.connect(), host.connect()
 
     def serve(connection: Connection, _body: bytes) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from headrace.broker import ready_sockets
 from headrace.broker.ready_sockets import ReadySockets
 
 SECONDS_MAX = 20
@@ -15,17 +16,17 @@ class Rounds:
     """Notes which rounds there were."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.response: list[str] = []
 
     def begin(self) -> None:
-        self.told.append("begin")
+        self.response.append("begin")
 
     def end(self) -> None:
-        self.told.append("end")
+        self.response.append("end")
 
 
 class Pairs:
-    """Sockets that have something to read when the test says so."""
+    """Sockets that become readable at the command of the test."""
 
     def __init__(self) -> None:
         self._ends: list[tuple[socket.socket, socket.socket]] = []
@@ -68,7 +69,7 @@ def reader(fd: int, read: list[int]) -> Callable[[], None]:
     return on_readable
 
 
-async def test_many_that_are_ready_are_a_round(pairs: Pairs) -> None:
+async def test_several_ready_sockets_are_served_in_a_round(pairs: Pairs) -> None:
     rounds, read = Rounds(), list[int]()
     ready = ReadySockets(asyncio.get_running_loop(), rounds)
     fds = [pairs.add() for _ in range(5)]
@@ -77,22 +78,22 @@ async def test_many_that_are_ready_are_a_round(pairs: Pairs) -> None:
         ready.add(fd, reader(fd, read))
     await eventually(lambda: len(read) == 5)
     assert sorted(read) == sorted(fds)
-    assert rounds.told == ["begin", "end"]
+    assert rounds.response == ["begin", "end"]
     ready.close()
 
 
-async def test_one_alone_needs_no_round(pairs: Pairs) -> None:
+async def test_a_single_socket_is_served_without_a_round(pairs: Pairs) -> None:
     rounds, read = Rounds(), list[int]()
     ready = ReadySockets(asyncio.get_running_loop(), rounds)
     fd = pairs.add()
     pairs.all_send()
     ready.add(fd, reader(fd, read))
     await eventually(lambda: read == [fd])
-    assert rounds.told == []
+    assert rounds.response == []
     ready.close()
 
 
-async def test_one_that_is_removed_by_another_is_not_served(pairs: Pairs) -> None:
+async def test_a_socket_removed_by_another_is_not_served(pairs: Pairs) -> None:
     """Its descriptor is closed, and its number may be another file's."""
     ready = ReadySockets(asyncio.get_running_loop(), Rounds())
     fds = [pairs.add() for _ in range(2)]
@@ -115,7 +116,7 @@ async def test_one_that_is_removed_by_another_is_not_served(pairs: Pairs) -> Non
     ready.close()
 
 
-async def test_more_than_fit_into_a_round_are_served_by_turns(pairs: Pairs) -> None:
+async def test_sockets_beyond_the_size_of_a_round_take_turns(pairs: Pairs) -> None:
     rounds, read = Rounds(), list[int]()
     ready = ReadySockets(asyncio.get_running_loop(), rounds)
     fds = [pairs.add() for _ in range(300)]
@@ -124,11 +125,40 @@ async def test_more_than_fit_into_a_round_are_served_by_turns(pairs: Pairs) -> N
         ready.add(fd, reader(fd, read))
     await eventually(lambda: len(read) == 300)
     assert sorted(read) == sorted(fds)
-    assert rounds.told == ["begin", "end"] * 2
+    assert rounds.response == ["begin", "end"] * 2
     ready.close()
 
 
-async def test_after_the_end_nothing_is_watched(pairs: Pairs) -> None:
+async def test_a_slow_round_continues_in_the_next_turn_of_the_loop(
+    pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ready_sockets, "_ROUND_NS", 0)
+    monkeypatch.setattr(ready_sockets, "_SOCKETS_PER_LOOK", 1)
+    rounds, read = Rounds(), list[int]()
+    loop = asyncio.get_running_loop()
+    ready = ReadySockets(loop, rounds)
+    fds = [pairs.add() for _ in range(4)]
+    pairs.all_send()
+    others: list[int] = []
+
+    def reader_and_task(fd: int) -> Callable[[], None]:
+        read_one = reader(fd, read)
+
+        def on_readable() -> None:
+            read_one()
+            loop.call_soon(lambda: others.append(len(read)))
+
+        return on_readable
+
+    for fd in fds:
+        ready.add(fd, reader_and_task(fd))
+    await eventually(lambda: len(others) == 4)
+    assert sorted(read) == sorted(fds)
+    assert others == [1, 2, 3, 4]  # A task of the loop ran after each socket.
+    ready.close()
+
+
+async def test_no_socket_can_be_added_after_the_end(pairs: Pairs) -> None:
     ready = ReadySockets(asyncio.get_running_loop(), Rounds())
     ready.close()
     with pytest.raises(ValueError, match="closed epoll"):

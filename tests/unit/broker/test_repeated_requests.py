@@ -16,7 +16,7 @@ from headrace.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from headrace.groups.classic_group import ClassicGroup, Member, State
+from headrace.groups.classic.group import ClassicGroup, Member, State
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import decode
 from headrace.protocol.framing import encode_request, read_response_header
@@ -29,12 +29,12 @@ GENERATION = 3
 
 
 class Client:
-    """A connection without a socket, and the codes that it was told."""
+    """A connection without a socket, and the frames that it was sent."""
 
     def __init__(self, broker: UnitBroker) -> None:
         round_ = SimpleNamespace(take=None, settle=None)
         self.dispatch = Dispatcher(
-            cast(Any, SimpleNamespace(**vars(broker), produce_round=round_, loop=None))
+            cast(Any, SimpleNamespace(**vars(broker), loop=None)), cast(Any, round_)
         )
         self.host, self.port, self.listener = "10.0.0.7", 40_000, "PLAINTEXT"
         self.produce_shape = None
@@ -91,13 +91,15 @@ async def test_the_same_bytes_are_not_decoded_again(client: Client) -> None:
     assert client.repeated is known
 
 
-async def test_each_time_the_session_is_prolonged(client: Client, broker: UnitBroker) -> None:
+async def test_each_repetition_prolongs_the_session(client: Client, broker: UnitBroker) -> None:
     """Or a member that is heard of would be taken for dead."""
     shard = broker.groups.shard_for("g")
     set_timers = []
     broker.timers.set = lambda *given: set_timers.append(given)  # type: ignore[method-assign]
     client.beat(2)
-    assert set_timers == [(shard, ("classic.session", "g", "m"), SESSION_MS)]
+    assert set_timers == [
+        ((shard, ("classic.session", "g", "m")), broker.clock.monotonic_ms() + SESSION_MS)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ async def test_each_time_the_session_is_prolonged(client: Client, broker: UnitBr
         ({"state": State.DEAD}, CoordinatorNotAvailable.code),
     ],
 )
-async def test_what_happens_to_the_group_is_told(
+async def test_a_change_of_the_group_is_answered(
     client: Client, group: ClassicGroup, change: dict[str, Any], code: int
 ) -> None:
     for name, value in change.items():
@@ -118,9 +120,7 @@ async def test_what_happens_to_the_group_is_told(
     assert client.beat(2) == code
 
 
-async def test_a_group_that_is_deleted_or_made_anew_is_seen(
-    client: Client, broker: UnitBroker
-) -> None:
+async def test_a_deleted_or_recreated_group_is_detected(client: Client, broker: UnitBroker) -> None:
     groups = broker.groups.shard_for("g").state.groups
     del groups["g"]
     assert client.beat(2) == UnknownMemberId.code
@@ -128,7 +128,7 @@ async def test_a_group_that_is_deleted_or_made_anew_is_seen(
     assert client.beat(3) == UnknownMemberId.code
 
 
-async def test_a_coordinator_that_has_moved_is_seen(client: Client, broker: UnitBroker) -> None:
+async def test_a_moved_coordinator_is_detected(client: Client, broker: UnitBroker) -> None:
     broker.groups.stop()
     assert client.beat(2) == NotCoordinator.code
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from headrace.broker.connection import Connection
-from headrace.broker.server import Pace, ServerLimits, swept
+from headrace.broker.server import CreationRate, ServerLimits, swept
 
 
 def connection(*, is_active: bool = False, is_waiting: bool = False) -> Connection:
@@ -17,7 +17,7 @@ def test_a_connection_is_idle_after_four_sweeps_without_a_request() -> None:
     assert [swept([quiet]) for _ in range(4)] == [[], [], [], [quiet]]
 
 
-def test_a_request_begins_the_count_anew() -> None:
+def test_a_request_restarts_the_count() -> None:
     quiet = connection()
     for _ in range(3):
         swept([quiet])
@@ -31,13 +31,13 @@ def test_a_request_under_way_is_activity() -> None:
 
 
 def test_connections_beyond_the_rate_wait_for_the_next_second() -> None:
-    pace = Pace()
+    rate = CreationRate()
     waits = []
     for _ in range(3):
-        waits.append(pace.wait_s(100.25, rate=2))
-        pace.taken += 1
+        waits.append(rate.wait_s(100.25, rate=2))
+        rate.accepted += 1
     assert waits == [0.0, 0.0, 0.75]
-    assert pace.wait_s(101.0, rate=2) == 0.0
+    assert rate.wait_s(101.0, rate=2) == 0.0
 
 
 def test_an_address_may_have_a_limit_of_its_own() -> None:

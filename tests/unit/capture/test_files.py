@@ -12,7 +12,7 @@ from headrace.capture import files
 from headrace.capture.capturing import Capture, Captured
 from headrace.capture.files import CaptureFile, size_of
 from headrace.capture.windows import Limits
-from tests.capture_runs import Runs, record
+from tests.builders.captures import Runs, record
 
 MEGABYTE = 1_000_000
 
@@ -25,7 +25,7 @@ def captured(directory: Path, suffix: str, runs: Sequence[Sequence[Message]]) ->
         directory,
         suffix,
         Limits(3_600_000, MEGABYTE),
-        tell=lambda _: None,
+        report=lambda _: None,
         done=done.append,
     ).run(once=True, is_stopped=lambda: False)
     return done
@@ -38,7 +38,7 @@ def test_a_record_s_headers_count_towards_its_size() -> None:
 
 @pytest.mark.parametrize("suffix", ["avro", "parquet"])
 @pytest.mark.parametrize("is_in_headers", [False, True])
-def test_no_file_gets_larger_than_asked_for_however_records_come(
+def test_no_file_exceeds_its_size_for_any_order_of_records(
     tmp_path: Path, suffix: str, is_in_headers: bool
 ) -> None:
     """CLD-1: Runs of 900 kB each, of which no second has room in a file of a megabyte."""
@@ -53,7 +53,7 @@ def test_no_file_gets_larger_than_asked_for_however_records_come(
     assert len(done) == 5
 
 
-def test_what_waits_for_a_row_group_is_bounded_by_its_headers_too(
+def test_headers_count_towards_the_size_of_a_row_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "ROW_GROUP_BYTES", 100_000)

@@ -28,7 +28,7 @@ def test_a_time_that_no_calendar_has_is_the_nearest(timestamp_ms: int, date: str
     assert folder_of("t", 0, hour_of(timestamp_ms)).parts[2] == date
 
 
-def test_the_names_of_complete_files_tell_where_to_go_on() -> None:
+def test_the_next_offset_follows_from_the_names_of_complete_files() -> None:
     names = [
         complete_name(0, 11, "avro"),
         complete_name(12, 99, "parquet"),
@@ -39,7 +39,7 @@ def test_the_names_of_complete_files_tell_where_to_go_on() -> None:
     assert next_offset(names) == 100
 
 
-def test_without_complete_files_nothing_is_known() -> None:
+def test_there_is_no_next_offset_without_complete_files() -> None:
     assert next_offset([temporary_name(0, "avro"), empty_name(7, 0, "avro")]) is None
 
 

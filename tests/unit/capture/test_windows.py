@@ -54,7 +54,7 @@ def test_one_record_larger_than_a_file_fits() -> None:
         (None, -1001, None),
     ],
 )
-def test_a_capture_goes_on_where_files_or_group_are_further(
+def test_a_capture_resumes_at_the_later_offset_of_files_and_group(
     by_files: int | None, by_group: int | None, expected: int | None
 ) -> None:
     assert resume_at(by_files, by_group) == expected

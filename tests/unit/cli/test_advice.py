@@ -1,4 +1,4 @@
-"""Errors tell facts; the command line adds what to do."""
+"""Errors report facts; the command line adds advice."""
 
 import pytest
 
@@ -16,11 +16,11 @@ from headrace.errors import (
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (BrokerUnreachable("cannot reach a:1"), "cannot reach a:1; start a node with"),
         (ConnectionLost("a:1 did not answer"), "a:1 did not answer; start a node with"),
-        (HungUp("a:1 closed"), "a:1 closed; a listener that asks for a login hangs up so"),
+        (HungUp("a:1 closed"), "a:1 closed; a listener that requires a login"),
         (NotKafka("it speaks HTTP"), "it speaks HTTP; look for the broker's port"),
         (SaslAuthenticationFailed("no"), "no; check sasl.username and sasl.password"),
         (
@@ -28,11 +28,11 @@ from headrace.errors import (
             "topic 'ordres' does not exist; near it: orders; ",
         ),
         (NonEmptyGroup("'jobs': NON_EMPTY_GROUP"), "'jobs': NON_EMPTY_GROUP; stop its members"),
-        (TransactionalIdNotFound("no"), "no; see what there is with: headrace transactions list"),
-        (InconsistentGroupProtocol("no"), "no; the group is of another type"),
+        (TransactionalIdNotFound("no"), "no; list the transactions with: headrace"),
+        (InconsistentGroupProtocol("no"), "no; the command does not apply to"),
         (HeadraceError("plain"), "plain"),
         (HeadraceError(), "HeadraceError"),
     ],
 )
-def test_the_narrowest_advice_follows_the_fact(error: HeadraceError, told: str) -> None:
-    assert with_advice(error).startswith(told)
+def test_the_narrowest_advice_follows_the_fact(error: HeadraceError, reported: str) -> None:
+    assert with_advice(error).startswith(reported)

@@ -1,4 +1,4 @@
-"""How `headrace capture` is asked to end."""
+"""Signals end `headrace capture`."""
 
 import signal
 
@@ -10,8 +10,8 @@ def test_a_signal_that_nohup_ignores_does_not_ask_for_the_end() -> None:
     try:
         with Stop() as stop:
             signal.raise_signal(signal.SIGHUP)
-            assert not stop.is_asked_for()
+            assert not stop.is_requested()
             signal.raise_signal(signal.SIGTERM)
-            assert stop.is_asked_for()
+            assert stop.is_requested()
     finally:
         signal.signal(signal.SIGHUP, before)

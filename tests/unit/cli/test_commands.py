@@ -4,7 +4,7 @@ import click
 import pytest
 
 from headrace.cli.configs import resource_name, selected, synonyms_text
-from headrace.cli.consume import Limits, record_writer, start_offset
+from headrace.cli.consume import ReadLimits, record_writer, start_offset
 from headrace.cli.main import main
 from headrace.cli.output import report, size_text, time_text
 from headrace.cli.records import find_record, parse_before
@@ -44,16 +44,16 @@ def test_reading_may_begin_anywhere(text: str, start: Start) -> None:
     assert start_offset(text) == start
 
 
-def test_what_is_no_offset_is_refused_with_what_would_be() -> None:
+def test_an_invalid_offset_is_rejected_with_the_valid_forms() -> None:
     with pytest.raises(click.BadParameter, match="-N for the last N"):
         start_offset("newest")
 
 
 def test_reading_stops_at_the_end_or_after_silence_only_when_asked() -> None:
-    assert not Limits().are_met(is_at_end=True, silent_s=1e9)
-    assert Limits(exit_at_end=True).are_met(is_at_end=True, silent_s=0)
-    assert not Limits(exit_at_end=True).are_met(is_at_end=False, silent_s=1e9)
-    assert Limits(idle_s=2).are_met(is_at_end=False, silent_s=2)
+    assert not ReadLimits().are_met(is_at_end=True, silent_s=1e9)
+    assert ReadLimits(exit_at_end=True).are_met(is_at_end=True, silent_s=0)
+    assert not ReadLimits(exit_at_end=True).are_met(is_at_end=False, silent_s=1e9)
+    assert ReadLimits(idle_s=2).are_met(is_at_end=False, silent_s=2)
 
 
 def test_format_and_json_exclude_each_other() -> None:
@@ -63,7 +63,7 @@ def test_format_and_json_exclude_each_other() -> None:
 
 def test_replicas_are_written_as_kafka_writes_them() -> None:
     assert parse_replicas("1:2,2:3") == ((1, 2), (2, 3))
-    with pytest.raises(HeadraceError, match="is no assignment"):
+    with pytest.raises(HeadraceError, match="is not an assignment"):
         parse_replicas("1;2")
 
 
@@ -101,7 +101,7 @@ def test_deleting_before_latest_is_deleting_all() -> None:
         parse_before("-2")
 
 
-def test_outcomes_are_told_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_outcomes_are_reported_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = [
         Outcome(name="a"),
         Outcome(name="b", error="TOPIC_ALREADY_EXISTS", message="it is there"),
@@ -110,9 +110,9 @@ def test_outcomes_are_told_and_counted(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr()
     assert shown.out == "a created\n"
     assert shown.err == "headrace: b: it is there (TOPIC_ALREADY_EXISTS)\n"
-    forgiven = {"TOPIC_ALREADY_EXISTS": "is there already"}
+    forgiven = {"TOPIC_ALREADY_EXISTS": "exists already"}
     assert report(outcomes, done="created", forgiven=forgiven, as_json=False) == 0
-    assert "b is there already" in capsys.readouterr().out
+    assert "b exists already" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

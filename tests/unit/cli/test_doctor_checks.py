@@ -58,7 +58,7 @@ def test_a_good_machine_has_nothing_to_change() -> None:
     assert not doctor.has_failed(findings)
 
 
-def test_a_machine_that_tells_nothing_passes() -> None:
+def test_a_machine_without_any_readings_passes() -> None:
     silent = machine(
         receive_buffer_max=None,
         send_buffer_max=None,
@@ -100,12 +100,12 @@ def test_a_machine_that_tells_nothing_passes() -> None:
             "page cache",
         ),
         (doctor.check_swap, {"swap_bytes": 1 << 30}, Verdict.WARNING, "vm.swappiness=1"),
-        (doctor.check_clock, {"now_ms": 0}, Verdict.FAIL, "set it"),
+        (doctor.check_clock, {"now_ms": 0}, Verdict.FAIL, "set the clock"),
         (doctor.check_clock, {"clock_jump_ms": 900.0}, Verdict.WARNING, "slew"),
         (doctor.check_clock, {"clock_is_synchronized": False}, Verdict.WARNING, "chrony"),
     ],
 )
-def test_what_is_wrong_with_a_machine_is_told_with_what_to_change(
+def test_problems_of_a_machine_are_reported_with_advice(
     check: Callable[[MachineFacts], Finding], facts: dict[str, Any], verdict: Verdict, advice: str
 ) -> None:
     """OPS-6: descriptors and socket buffers among others."""
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_machine_is_told_with_what_to_change(
 @pytest.mark.parametrize(
     ("check", "facts", "verdict", "advice"),
     [
-        (doctor.check_access, {"is_read_only": True}, Verdict.FAIL, "mount it for writing"),
+        (doctor.check_access, {"is_read_only": True}, Verdict.FAIL, "mount it writable"),
         (doctor.check_access, {"is_writable": False}, Verdict.FAIL, "owner"),
         (doctor.check_file_system, {"file_system": "nfs4"}, Verdict.FAIL, "local disk"),
         (doctor.check_file_system, {"file_system": "cifs"}, Verdict.FAIL, "local disk"),
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_a_machine_is_told_with_what_to_change(
         (doctor.check_inodes, {"free_inodes": 40_000}, Verdict.WARNING, "larger segments"),
     ],
 )
-def test_what_is_wrong_with_a_directory_is_told_with_what_to_change(
+def test_problems_of_a_directory_are_reported_with_advice(
     check: Callable[[DirectoryFacts], Finding],
     facts: dict[str, Any],
     verdict: Verdict,
@@ -144,13 +144,13 @@ def test_what_is_wrong_with_a_directory_is_told_with_what_to_change(
     assert "/data" in finding.check
 
 
-def test_two_directories_on_one_disk_are_one_too_many() -> None:
+def test_two_directories_on_one_disk_are_a_finding() -> None:
     both = (directory(path="/a"), directory(path="/b"), directory(path="/c", device=2))
     (finding,) = doctor.check_devices(both)
     assert finding.found == "/a, /b are on one device"
 
 
-def test_a_directory_that_is_not_there_yet_is_fine() -> None:
+def test_a_directory_that_does_not_exist_yet_is_fine() -> None:
     assert doctor.check_access(directory(exists=False)).verdict is Verdict.OK
 
 

@@ -1,11 +1,11 @@
-"""How a load is divided, and how its results come together."""
+"""Shares of a load, and its combined results."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.cli.bench import progress_text
 from headrace.cli.histogram import Histogram
-from headrace.cli.load_plan import Done, Plan, Progress, Share, combined
+from headrace.cli.load_plan import Done, LoadPlan, LoadProgress, WorkerShare, combined
 
 counts = st.integers(1, 20)
 
@@ -17,8 +17,8 @@ def plan(
     consumers: int = 1,
     partitions: int = 1,
     rate: float | None = None,
-) -> Plan:
-    return Plan(
+) -> LoadPlan:
+    return LoadPlan(
         bootstrap="broker:9092",
         topic="load",
         records=records,
@@ -46,7 +46,7 @@ def done(records: int, seconds: float, *latencies_us: int, **errors: int) -> Don
 @given(records=st.integers(0, 10_000), producers=counts)
 def test_producers_send_all_records_and_no_more(records: int, producers: int) -> None:
     whole = plan(records=records, producers=producers)
-    shares = [Share(whole, index).records or 0 for index in range(producers)]
+    shares = [WorkerShare(whole, index).records or 0 for index in range(producers)]
     assert sum(shares) == records
     assert max(shares) - min(shares) <= 1
 
@@ -54,13 +54,13 @@ def test_producers_send_all_records_and_no_more(records: int, producers: int) ->
 @given(consumers=counts, partitions=counts)
 def test_every_partition_is_read_and_no_consumer_idles(consumers: int, partitions: int) -> None:
     whole = plan(consumers=consumers, partitions=partitions)
-    shares = [Share(whole, index).partitions for index in range(consumers)]
+    shares = [WorkerShare(whole, index).partitions for index in range(consumers)]
     assert all(shares)
     assert {partition for share in shares for partition in share} == set(range(partitions))
 
 
 def test_the_rate_is_shared() -> None:
-    assert Share(plan(producers=4, rate=1000), 0).rate == 250
+    assert WorkerShare(plan(producers=4, rate=1000), 0).rate == 250
 
 
 def test_results_of_workers_that_ran_together_are_added() -> None:
@@ -72,13 +72,15 @@ def test_results_of_workers_that_ran_together_are_added() -> None:
     assert result.errors == {"timeout": 2}
 
 
-def test_the_live_line_tells_both_sides() -> None:
-    line = progress_text(plan(), Progress(500, 50_000), Progress(400, 40_000), 2.0)
+def test_the_live_line_shows_both_sides() -> None:
+    line = progress_text(plan(), LoadProgress(500, 50_000), LoadProgress(400, 40_000), 2.0)
     assert line == (
         "  2.0 s | produced 500 of 1,000, 250/s, 0.0 MB/s | consumed 400 of 1,000, 200/s, 0.0 MB/s"
     )
 
 
 def test_the_live_line_fits_a_narrow_terminal() -> None:
-    line = progress_text(plan(), Progress(500, 50_000), Progress(400, 40_000), 2.0, width=79)
+    line = progress_text(
+        plan(), LoadProgress(500, 50_000), LoadProgress(400, 40_000), 2.0, width=79
+    )
     assert line == "  2.0 s | produced 500 (50%) 250/s | consumed 400 (40%) 200/s"

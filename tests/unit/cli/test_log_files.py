@@ -64,7 +64,7 @@ def test_records_are_shown_on_demand(tmp_path: Path) -> None:
     assert entry.records[1].value == {"base64": "/w=="}
 
 
-def test_a_wrong_checksum_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:
+def test_a_wrong_checksum_is_named_and_later_batches_are_shown(tmp_path: Path) -> None:
     damaged = bytearray(batch(b"a") + batch(b"b", offset=101))
     damaged[62] ^= 1
     first, second = entries(written(tmp_path, SEGMENT, bytes(damaged)))
@@ -80,7 +80,7 @@ def test_a_torn_tail_is_named(tmp_path: Path) -> None:
     assert problem.position == len(batch(b"a"))
 
 
-def test_space_that_is_reserved_is_no_damage(tmp_path: Path) -> None:
+def test_reserved_space_is_no_damage(tmp_path: Path) -> None:
     _, padding = entries(written(tmp_path, SEGMENT, batch(b"a") + bytes(1000)))
     assert isinstance(padding, PaddingEntry)
 
@@ -93,7 +93,7 @@ def test_any_bytes_can_be_dumped(content: bytes, show_records: bool, is_metadata
 
 
 @given(position=st.integers(0, 200), change=st.integers(1, 255))
-def test_a_flipped_byte_is_always_noticed_or_harmless(position: int, change: int) -> None:
+def test_a_flipped_byte_is_detected_or_harmless(position: int, change: int) -> None:
     """Only base offset and leader epoch stand outside the checksum."""
     content = bytearray(batch(b"a" * 150))
     content[position] ^= change
@@ -126,7 +126,7 @@ def test_control_records_are_named(tmp_path: Path) -> None:
     assert entry.text().splitlines()[0].endswith("transactional  control")
 
 
-def test_an_index_is_held_against_its_segment(tmp_path: Path) -> None:
+def test_entries_of_an_index_are_checked_against_its_segment(tmp_path: Path) -> None:
     first = batch(b"a")
     written(tmp_path, SEGMENT, first + batch(b"b", offset=101))
     index = struct.pack(">iiii", 1, len(first), 7, 3) + bytes(16)
@@ -136,14 +136,14 @@ def test_an_index_is_held_against_its_segment(tmp_path: Path) -> None:
     assert padding.size_bytes == 16
 
 
-def test_a_time_index_tells_times_and_offsets(tmp_path: Path) -> None:
+def test_entries_of_a_time_index_have_times_and_offsets(tmp_path: Path) -> None:
     content = struct.pack(">qi", 1_767_225_600_000, 5)
     (entry,) = entries(written(tmp_path, "00000000000000000100.timeindex", content + b"x"))[:1]
     assert entry.text() == "time 2026-01-01T00:00:00.000Z (1767225600000)  offset 105"
     assert isinstance(entries(tmp_path / "00000000000000000100.timeindex")[-1], ProblemEntry)
 
 
-def test_a_producer_snapshot_tells_its_producers(tmp_path: Path) -> None:
+def test_entries_of_a_producer_snapshot_are_its_producers(tmp_path: Path) -> None:
     producer = Producer(4, 2)
     producer.batches.append(RememberedBatch(9, 50, 0, 1_767_225_600_000))
     path = written(tmp_path, "00000000000000000100.snapshot", producer_snapshots.encode([producer]))
@@ -168,14 +168,14 @@ def test_a_producer_snapshot_tells_its_producers(tmp_path: Path) -> None:
         ("recovery-point-offset-checkpoint", b"0\n5\n", "position 0  PROBLEM: it announces"),
     ],
 )
-def test_small_files_are_told_in_fields(
+def test_small_files_are_shown_in_fields(
     tmp_path: Path, name: str, content: bytes, line: str
 ) -> None:
     (entry,) = entries(written(tmp_path, name, content))
     assert entry.text().startswith(line)
 
 
-def test_files_on_their_way_out_are_read_too(tmp_path: Path) -> None:
+def test_files_marked_for_deletion_are_read(tmp_path: Path) -> None:
     (entry,) = entries(written(tmp_path, SEGMENT + ".deleted", batch(b"a")))
     assert entry.base_offset == 100
 

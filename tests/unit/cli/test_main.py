@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli import installing
+from headrace.cli import extras
 from headrace.cli import main as program
-from headrace.cli.main import COMMANDS, main
+from headrace.cli.group import COMMANDS
+from headrace.cli.main import main
 from headrace.errors import HeadraceError
+from headrace.runtime.installation import pip_command
 
 HEAVY = ("click", "rich", "confluent_kafka", "msgspec", "asyncio")
 
@@ -47,7 +49,19 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 
 def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topicz"]) == 2
-    assert "No such command 'topicz'" in capsys.readouterr().err
+    assert "No such command 'topicz'. Did you mean 'topics'?" in capsys.readouterr().err
+
+
+def test_only_close_names_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["produse"]) == 2
+    assert capsys.readouterr().err.endswith("No such command 'produse'. Did you mean 'produce'?\n")
+
+
+def test_a_name_unlike_any_command_is_rejected_without_a_suggestion(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["xyzzy"]) == 2
+    assert capsys.readouterr().err.endswith("No such command 'xyzzy'.\n")
 
 
 def test_an_error_is_one_line_and_no_traceback(
@@ -61,7 +75,7 @@ def test_an_error_is_one_line_and_no_traceback(
     assert capsys.readouterr().err == "headrace: the disk is on fire; put it out\n"
 
 
-def test_an_unreachable_cluster_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_cluster_gives_advice(capsys: pytest.CaptureFixture[str]) -> None:
     """Port 1 is reserved and refuses at once."""
     assert main(["topics", "list", "--bootstrap", "127.0.0.1:1"]) == 1
     error = capsys.readouterr().err
@@ -69,7 +83,7 @@ def test_an_unreachable_cluster_says_what_to_do(capsys: pytest.CaptureFixture[st
     assert error.count("\n") == 1
 
 
-def test_ctrl_c_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_not_reported_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(arguments: list[str]) -> int:
         raise KeyboardInterrupt
 
@@ -85,7 +99,7 @@ def failing_import(error: ImportError) -> Callable[[list[str]], int]:
 
 
 @pytest.mark.parametrize("library", ["pyspark", "pyarrow.parquet", "deltalake"])
-def test_who_runs_pipelines_is_told_of_spark_whichever_library_is_missed_first(
+def test_pipelines_name_the_extra_of_spark_for_any_missing_library(
     library: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = ModuleNotFoundError(f"No module named {library!r}", name=library)
@@ -93,7 +107,7 @@ def test_who_runs_pipelines_is_told_of_spark_whichever_library_is_missed_first(
     assert main(["pipelines", "run"]) == 1
     error = capsys.readouterr().err
     assert "make .venv/installed-spark" in error
-    assert "headrace[spark]" in error
+    assert pip_command("spark") in error
 
 
 def test_a_library_of_an_extra_that_is_missing_is_named_with_the_extra(
@@ -102,7 +116,7 @@ def test_a_library_of_an_extra_that_is_missing_is_named_with_the_extra(
     missing = ModuleNotFoundError("No module named 'deltalake'", name="deltalake")
     monkeypatch.setattr(program, "_run", failing_import(missing))
     assert main(["tables", "list"]) == 1
-    assert "headrace[lake]" in capsys.readouterr().err
+    assert pip_command("lake") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -113,27 +127,27 @@ def test_a_library_of_an_extra_that_is_missing_is_named_with_the_extra(
         ImportError("cannot import name 'lib' from 'pyarrow'", name="pyarrow"),
     ],
 )
-def test_what_is_being_installed_is_said_to_be(
+def test_an_import_during_an_installation_reports_the_installation(
     error: ImportError,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A library may be there in part, so other errors than that it is missing are told too."""
+    """A library may be installed in part, so other import errors get the advice too."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr(program, "_run", failing_import(error))
-    with installing.under_way():
+    with extras.installing():
         assert main(["tables", "show", "refined.x"]) == 1
-    told = capsys.readouterr().err
-    assert "is being installed" in told
-    assert "Try again" in told
+    reported = capsys.readouterr().err
+    assert "is installing now" in reported
+    assert "try again" in reported
 
 
-def test_an_import_that_fails_by_a_fault_of_ours_is_no_matter_of_installing(
+def test_a_failed_import_of_our_own_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with installing.under_way():
+    with extras.installing():
         pass  # One that is over leaves its file behind, and no lock.
     fault = ImportError("cannot import name 'x' from 'headrace.lake'", name="headrace.lake")
     monkeypatch.setattr(program, "_run", failing_import(fault))
@@ -141,15 +155,15 @@ def test_an_import_that_fails_by_a_fault_of_ours_is_no_matter_of_installing(
         main(["tables", "list"])
 
 
-def test_make_run_lets_others_know_while_it_installs_spark(
+def test_make_run_signals_the_installation_of_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A `make` of the test's own stands for the one that takes minutes; it looks for the sign."""
-    look = f"import sys; sys.prefix = {str(tmp_path)!r}; from headrace.cli import installing"
+    """The test's own `make` replaces the slow one, and looks for the lock."""
+    look = f"import sys; sys.prefix = {str(tmp_path)!r}; from headrace.cli import extras"
     make = tmp_path / "make"
     make.write_text(
         f"#!/bin/sh\nexec {sys.executable} -c"
-        f' "{look}; print(installing.is_under_way())" > {tmp_path}/seen\n'
+        f' "{look}; print(extras.is_installing())" > {tmp_path}/seen\n'
     )
     make.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -157,4 +171,4 @@ def test_make_run_lets_others_know_while_it_installs_spark(
     run = runpy.run_path(str(Path(__file__).resolve().parents[3] / "tools" / "run.py"))
     assert run["install_spark"]()
     assert (tmp_path / "seen").read_text() == "True\n"
-    assert not installing.is_under_way()
+    assert not extras.is_installing()

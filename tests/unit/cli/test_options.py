@@ -1,8 +1,11 @@
 """Values that users type."""
 
+from pathlib import Path
+
 import click
 import pytest
 
+from headrace.cli.main import main
 from headrace.cli.options import as_mapping, moment, name_value, parse_moment
 from headrace.errors import HeadraceError
 
@@ -27,7 +30,7 @@ def test_a_moment_may_be_written_in_many_ways(text: str, expected_ms: int) -> No
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "15x", "-5m", "2026-13-01"])
-def test_what_is_no_moment_is_refused_with_examples(text: str) -> None:
+def test_an_invalid_moment_is_rejected_with_examples(text: str) -> None:
     with pytest.raises(click.BadParameter, match="15m"):
         moment(text)
 
@@ -37,7 +40,7 @@ def test_a_setting_may_hold_further_equal_signs() -> None:
 
 
 @pytest.mark.parametrize("text", ["retention.ms", "=5", ""])
-def test_what_is_no_setting_is_refused(text: str) -> None:
+def test_an_invalid_setting_is_rejected(text: str) -> None:
     with pytest.raises(click.BadParameter, match="name=value"):
         name_value(text)
 
@@ -45,3 +48,25 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
 def test_a_setting_given_twice_is_a_mistake() -> None:
     with pytest.raises(HeadraceError, match=r"retention\.ms is given twice"):
         as_mapping([("retention.ms", "1"), ("retention.ms", "2")])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["capture", "orders", "--to", "s3://bucket/x"],
+        ["pipelines", "init", "s3://bucket/x"],
+        ["serve", "--lake", "s3://bucket/x"],
+        ["spark", "jars", "s3://bucket/x"],
+        ["tables", "list", "--lake", "s3://bucket/x"],
+    ],
+)
+def test_a_url_is_rejected_as_a_folder(
+    command: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    assert "s3://bucket/x is not a folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ def printed(capsys: pytest.CaptureFixture[str], width: int) -> list[str]:
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_numbers_stand_on_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_are_aligned_on_the_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, 80)[2:] == [
         "orders                             0    12",
         "a-topic-with-a-long-name           1     -",

@@ -10,7 +10,7 @@ from headrace.cli.progress import OutageNotice, ProgressLine
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal of some width."""
+    """A stream that claims to be a terminal of some width."""
 
     def isatty(self) -> bool:
         return True
@@ -39,7 +39,7 @@ def test_a_shorter_text_leaves_nothing_of_the_longer_behind() -> None:
     assert shown(80, "longer", "short") == "\rlonger\rshort \r     \r"
 
 
-def test_nothing_is_shown_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_shown_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     ProgressLine(stream).show("10 records")
     monkeypatch.setenv("TERM", "dumb")
@@ -48,9 +48,9 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) ->
     assert stream.getvalue() == dumb.getvalue() == ""
 
 
-def test_an_outage_is_told_once_and_so_is_its_end() -> None:
-    told: list[str] = []
-    notice = OutageNotice(told.append)
+def test_an_outage_and_its_end_are_each_reported_once() -> None:
+    reported: list[str] = []
+    notice = OutageNotice(reported.append)
     for outage in (None, "refused", "refused", None, None):
         notice.look(outage, "2 records wait", lambda: None)
-    assert told == ["no broker answers (refused); 2 records wait", "a broker answers again"]
+    assert reported == ["no broker answers (refused); 2 records wait", "a broker answers again"]

@@ -35,16 +35,16 @@ def test_an_object_of_a_file_is_found(tmp_path: Path) -> None:
     [
         ("json", "not of the form module:name"),
         ("json:nothing", "json has no nothing"),
-        ("nowhere.at.all:x", r"no module nowhere\.at\.all"),
-        ("nowhere.py:x", r"no file nowhere\.py"),
+        ("nowhere.at.all:x", r"module nowhere\.at\.all not found"),
+        ("nowhere.py:x", r"file nowhere\.py does not exist"),
     ],
 )
-def test_what_is_not_there_is_told(text: str, reason: str) -> None:
+def test_a_missing_object_is_reported(text: str, reason: str) -> None:
     with pytest.raises(NoSuchObject, match=reason):
         load_object(text)
 
 
-def test_a_module_that_lacks_another_says_which(tmp_path: Path) -> None:
+def test_a_module_that_lacks_another_names_it(tmp_path: Path) -> None:
     (tmp_path / "lacking.py").write_text("import not_installed_at_all\n")
     with pytest.raises(ModuleNotFoundError, match="not_installed_at_all"):
         load_object(f"{tmp_path / 'lacking.py'}:x")

@@ -1,29 +1,37 @@
-"""What becomes of tasks that a command could not do."""
+"""Outcomes of tasks whose command failed."""
 
 import pytest
 
-from headrace.cli.queue_trials import Fate, Tally, cannot_run, fate_of, is_last, pause_s, told
+from headrace.cli.queue_trials import (
+    Outcome,
+    TaskOutcomes,
+    cannot_run,
+    failure_text,
+    is_last,
+    outcome_of,
+    pause_s,
+)
 
 
 @pytest.mark.parametrize(
-    ("code", "deliveries", "limit", "fate"),
+    ("code", "deliveries", "limit", "outcome"),
     [
-        (0, 5, 5, Fate.DONE),
-        (65, 1, 5, Fate.REJECTED),
-        (1, 1, 5, Fate.GIVEN_BACK),
-        (1, 5, 5, Fate.GIVEN_UP),
-        (-9, 4, 5, Fate.GIVEN_BACK),
-        (1, 99, None, Fate.GIVEN_BACK),
+        (0, 5, 5, Outcome.DONE),
+        (65, 1, 5, Outcome.REJECTED),
+        (1, 1, 5, Outcome.GIVEN_BACK),
+        (1, 5, 5, Outcome.GIVEN_UP),
+        (-9, 4, 5, Outcome.GIVEN_BACK),
+        (1, 99, None, Outcome.GIVEN_BACK),
     ],
 )
 def test_the_exit_code_and_the_delivery_count_decide(
-    code: int, deliveries: int, limit: int | None, fate: Fate
+    code: int, deliveries: int, limit: int | None, outcome: Outcome
 ) -> None:
     """RMQ-1"""
-    assert fate_of(code, deliveries, limit) is fate
+    assert outcome_of(code, deliveries, limit) is outcome
 
 
-def test_a_shell_says_what_it_cannot_run() -> None:
+def test_a_command_that_a_shell_cannot_run_is_recognised() -> None:
     assert [cannot_run(code) for code in (1, 126, 127)] == [
         None,
         "is not executable",
@@ -38,10 +46,10 @@ def test_pauses_grow_to_a_bound() -> None:
     assert pauses[-1] == pauses[-2] <= 10
 
 
-def test_words_tell_how_many_tries_are_left_and_were_made() -> None:
-    assert told(1, Fate.GIVEN_BACK, 2, 5) == "exit code 1, given back (try 2 of 5)"
-    assert told(1, Fate.GIVEN_UP, 5, 5) == "exit code 1, given up after 5 tries"
-    assert told(65, Fate.REJECTED, 1, 5) == "exit code 65, rejected"
+def test_the_text_of_a_failure_counts_the_tries() -> None:
+    assert failure_text(1, Outcome.GIVEN_BACK, 2, 5) == "exit code 1, given back (try 2 of 5)"
+    assert failure_text(1, Outcome.GIVEN_UP, 5, 5) == "exit code 1, given up after 5 tries"
+    assert failure_text(65, Outcome.REJECTED, 1, 5) == "exit code 65, rejected"
 
 
 def test_the_last_delivery_is_known_where_the_limit_is() -> None:
@@ -49,18 +57,24 @@ def test_the_last_delivery_is_known_where_the_limit_is() -> None:
 
 
 def test_a_task_that_is_done_in_the_end_has_not_failed() -> None:
-    tally = Tally()
-    tally.note((0, 1), Fate.GIVEN_BACK)
+    tally = TaskOutcomes()
+    tally.note((0, 1), Outcome.GIVEN_BACK)
     assert tally.has_failures()
-    tally.note((0, 1), Fate.DONE)
+    tally.note((0, 1), Outcome.DONE)
     assert not tally.has_failures()
     assert tally.summary() == "1 done"
 
 
-def test_a_summary_names_what_went_wrong() -> None:
-    tally = Tally()
-    fates = (Fate.DONE, Fate.GIVEN_UP, Fate.REJECTED, Fate.GIVEN_BACK, Fate.NOT_SETTLED)
-    for offset, fate in enumerate(fates):
-        tally.note((0, offset), fate)
+def test_a_summary_counts_failures_by_kind() -> None:
+    tally = TaskOutcomes()
+    outcomes = (
+        Outcome.DONE,
+        Outcome.GIVEN_UP,
+        Outcome.REJECTED,
+        Outcome.GIVEN_BACK,
+        Outcome.NOT_SETTLED,
+    )
+    for offset, outcome in enumerate(outcomes):
+        tally.note((0, offset), outcome)
     assert tally.has_failures()
     assert tally.summary() == "1 done, 1 rejected, 1 given back, 1 given up, 1 not settled"

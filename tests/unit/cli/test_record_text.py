@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.cli.record_text import (
-    formatter,
-    parse_json_record,
-    record_json,
-    unescape,
-)
+from headrace.cli.record_text import formatter, parse_json_record, record_json, unescape
 from headrace.errors import HeadraceError
 
 
@@ -67,11 +62,11 @@ def test_text_around_placeholders_is_kept_as_it_is() -> None:
 
 
 def test_an_unknown_placeholder_is_refused_by_name() -> None:
-    with pytest.raises(HeadraceError, match="%z is no placeholder"):
+    with pytest.raises(HeadraceError, match="%z is not a placeholder"):
         formatter("%v %z")
 
 
-def test_escapes_stand_for_what_a_shell_makes_hard_to_type() -> None:
+def test_escapes_are_replaced_by_their_characters() -> None:
     assert unescape(r"\t\n\x1f\\n") == "\t\n\x1f\\n"
 
 
@@ -90,7 +85,7 @@ content = st.none() | st.binary(max_size=12)
     value=content,
     headers=st.lists(st.tuples(st.text(max_size=5), content), max_size=3),
 )
-def test_what_consume_writes_produce_reads(
+def test_produce_reads_the_output_of_consume(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
     record = Incoming(key, value, headers or None)
@@ -106,6 +101,6 @@ def test_a_json_value_that_is_no_text_is_sent_as_json() -> None:
 @pytest.mark.parametrize(
     "line", [b"", b"plain text", b'{"velue": 1}', b'{"value": {"base64": "no!"}}', b"[]"]
 )
-def test_what_is_no_json_record_is_refused(line: bytes) -> None:
+def test_an_invalid_json_record_is_rejected(line: bytes) -> None:
     with pytest.raises(HeadraceError, match="not a JSON record"):
         parse_json_record(line)

@@ -1,13 +1,13 @@
-"""What a replay tells before it switches."""
+"""The comparison that a replay prints before it switches."""
 
 import pytest
 
 from headrace.cli.replay_text import print_comparison
-from headrace.lake.comparing import Contents
-from headrace.pipelines.running.replaying import Compared, Replay
+from headrace.lake.table_comparison import Contents
+from headrace.pipelines.running.correcting.replay import Compared, Replay
 
 
-def test_what_differs_is_told_by_column_and_by_example(capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_are_shown_by_column_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     changed = Contents(
         rows_before=2,
         rows_after=2,
@@ -28,7 +28,7 @@ def test_what_differs_is_told_by_column_and_by_example(capsys: pytest.CaptureFix
 def test_rows_without_a_counterpart_are_counted_by_their_side(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A row that is gone says nothing of any column."""
+    """A removed row has no changed columns."""
     gone = Contents(rows_before=3, rows_after=2, only_before=1)
     more = Contents(rows_before=1, rows_after=3, changed=1, only_after=2, columns={"reason": 1})
     compared = (Compared("raw.o", gone), Compared("quarantine.raw__o", more))
@@ -38,7 +38,7 @@ def test_rows_without_a_counterpart_are_counted_by_their_side(
     assert "quarantine.raw__o differs: reason in 1 row, 2 rows only after" in lines
 
 
-def test_a_view_of_two_layers_is_told_by_the_generation_of_its_tables(
+def test_a_view_of_two_layers_has_the_generation_of_its_tables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     same = Contents(rows_before=9, rows_after=9)

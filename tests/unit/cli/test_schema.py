@@ -10,7 +10,7 @@ from headrace.cli import schema
 from headrace.cli.schema import readable
 from headrace.cli.schema_sources import Found
 from headrace.serdes.schemas import SchemaType
-from tests.avro_evolution import EMAIL, ID, NOTE, order_text
+from tests.builders.avro_versions import EMAIL, ID, NOTE, order_text
 
 
 def call(*arguments: str | Path) -> object:
@@ -45,14 +45,14 @@ def test_a_compatible_file_may_follow(
     assert capsys.readouterr().out == f"{with_note} may follow {v1}\n"
 
 
-def test_an_incompatible_file_fails_the_check_with_what_breaks(
+def test_an_incompatible_file_fails_the_check_with_the_differences(
     v1: Path, with_email: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SCH-12: between files the level is BACKWARD, as in a new registry."""
     assert call("check", v1, with_email) == 1
-    told = capsys.readouterr()
-    assert told.out.startswith("READER_FIELD_MISSING_DEFAULT_VALUE: The field 'email'")
-    assert "may not follow" in told.err
+    reported = capsys.readouterr()
+    assert reported.out.startswith("READER_FIELD_MISSING_DEFAULT_VALUE: The field 'email'")
+    assert "may not follow" in reported.err
 
 
 def test_the_level_decides(v1: Path, with_email: Path) -> None:
@@ -78,9 +78,11 @@ def test_a_diff_has_changes_and_both_directions(
     assert lines[-1] == "forward: old readers read new data: yes"
 
 
-def test_a_diff_of_the_same_says_so(v1: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_diff_of_equal_schemas_reports_no_difference(
+    v1: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     call("diff", v1, v1)
-    assert "nothing differs that a reader could see" in capsys.readouterr().out
+    assert "no differences for readers" in capsys.readouterr().out
 
 
 def test_a_diff_of_one_file_needs_another(v1: Path) -> None:

@@ -14,7 +14,7 @@ from headrace.cli.schema_migration import CannotMove, loaded_transform
 from headrace.cli.schema_sources import NoSchema
 from headrace.serdes.avro.containers import ContainerReader, ContainerWriter
 from headrace.serdes.avro.parsing import parse
-from tests.avro_evolution import EMAIL, ID, NOTE, order_text
+from tests.builders.avro_versions import EMAIL, ID, NOTE, order_text
 
 TRANSFORM = """
 from headrace.serdes.avro.migration import DROP
@@ -55,19 +55,17 @@ def test_a_change_is_shown_with_the_levels_that_it_keeps(
 ) -> None:
     """SCH-8"""
     call("evolve", files / "v1.avsc", files / "note.avsc", "--json")
-    told = json.loads(capsys.readouterr().out)
-    assert told["levels"][-1] == "FULL_TRANSITIVE"
-    assert told["changes"][0]["path"] == "Order.note"
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["levels"][-1] == "FULL_TRANSITIVE"
+    assert reported["changes"][0]["path"] == "Order.note"
 
 
-def test_a_break_is_shown_with_what_would_help(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_break_is_shown_with_advice(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """SCH-8"""
     call("evolve", files / "v1.avsc", files / "email.avsc")
-    told = capsys.readouterr().out
-    assert "levels that it keeps: NONE, FORWARD, FORWARD_TRANSITIVE\n" in told
-    assert "    give the new field a default" in told
+    reported = capsys.readouterr().out
+    assert "levels satisfied: NONE, FORWARD, FORWARD_TRANSITIVE\n" in reported
+    assert "    give the new field a default" in reported
 
 
 def test_a_container_file_is_projected(files: Path) -> None:
@@ -112,15 +110,15 @@ def test_a_transform_that_fails_is_named_and_leaves_no_file(files: Path) -> None
     assert not list(files.glob("new.avro*"))
 
 
-def test_a_file_that_is_there_is_not_written_over(files: Path) -> None:
-    with pytest.raises(CannotMove, match="is there already"):
+def test_an_existing_file_is_not_overwritten(files: Path) -> None:
+    with pytest.raises(CannotMove, match="already exists"):
         call(
             *("evolve", files / "v1.avsc", files / "note.avsc"),
             *("--data", files / "old.avro", "-o", files / "old.avro"),
         )
 
 
-def test_data_need_a_place_to_go_to(files: Path) -> None:
+def test_moved_data_need_an_output_file(files: Path) -> None:
     with pytest.raises(click.UsageError, match="--data goes with --output"):
         call("evolve", files / "v1.avsc", files / "note.avsc", "--data", files / "old.avro")
 
@@ -128,10 +126,10 @@ def test_data_need_a_place_to_go_to(files: Path) -> None:
 def test_only_files_in_avro_are_moved(files: Path) -> None:
     (files / "a.json").write_text("{}")
     moved = ("--data", files / "old.avro", "--output", files / "new.avro")
-    with pytest.raises(NoSchema, match="files of --data are Avro's"):
+    with pytest.raises(NoSchema, match="--data needs an Avro schema"):
         call("evolve", files / "a.json", files / "a.json", *moved)
 
 
 def test_a_transform_is_a_function(files: Path) -> None:
-    with pytest.raises(CannotMove, match="is no function"):
+    with pytest.raises(CannotMove, match="is not a function"):
         loaded_transform(f"{files / 'moving.py'}:__name__")

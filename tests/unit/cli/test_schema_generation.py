@@ -8,7 +8,7 @@ import pytest
 from headrace.cli.schema import command
 from headrace.cli.schema_generation import is_class
 from headrace.cli.schema_sources import NoSchema
-from tests.avro_evolution import ID, NOTE, order_text
+from tests.builders.avro_versions import ID, NOTE, order_text
 
 CLASS = """
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def test_tables_and_schemas_are_made_of_each_other(
 
 def test_tables_are_made_of_avro_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(NoSchema, match="of AVRO only"):
+    with pytest.raises(NoSchema, match="tables need AVRO"):
         generated(capsys, tmp_path / "a.json", "--sql")
 
 
@@ -103,5 +103,14 @@ def test_tables_are_made_of_avro_only(tmp_path: Path, capsys: pytest.CaptureFixt
         ("orders.json", False),
     ],
 )
-def test_a_class_is_told_from_a_version(text: str, expected: bool) -> None:
+def test_a_class_is_distinguished_from_a_version(text: str, expected: bool) -> None:
     assert is_class(text) is expected
+
+
+def test_long_lines_are_broken_where_ruff_is_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = order_text(ID, {**NOTE, "doc": "Words " * 20})
+    (tmp_path / "long.avsc").write_text(text)
+    source = generated(capsys, tmp_path / "long.avsc")
+    assert "    note: Annotated[\n" in source

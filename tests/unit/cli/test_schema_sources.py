@@ -1,4 +1,4 @@
-"""What arguments of `headrace schema` name."""
+"""Schemas named by arguments of `headrace schema`."""
 
 from pathlib import Path
 
@@ -9,13 +9,12 @@ from headrace.cli.schema_sources import (
     NoSchema,
     Place,
     Schemas,
-    new_schema,
     parse_reference,
     place_of,
     schemas_of,
     type_of,
 )
-from headrace.serdes.registry_client import Reference, RegistryClient
+from headrace.schema_clients.registry_client import Reference, RegistryClient
 from headrace.serdes.schemas import SchemaType
 
 
@@ -37,7 +36,7 @@ def test_a_schema_is_a_file_a_subject_a_version_or_an_id(text: str, place: Place
     assert place_of(text) == place
 
 
-def test_whatever_is_a_file_is_taken_for_one(tmp_path: Path) -> None:
+def test_an_existing_file_is_used_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "orders"
     path.write_text('"string"')
     assert place_of(str(path)) == Place(path=path)
@@ -49,7 +48,7 @@ def test_a_reference_has_a_name_a_subject_and_a_version() -> None:
         parse_reference("a.proto=a")
 
 
-def test_the_ending_tells_the_type_unless_it_is_given() -> None:
+def test_the_file_extension_gives_the_type_unless_an_option_does() -> None:
     assert type_of(Path("a.proto"), None) is SchemaType.PROTOBUF
     assert type_of(Path("a.json"), "avro") is SchemaType.AVRO
     with pytest.raises(NoSchema, match="--type"):
@@ -64,28 +63,29 @@ def test_rules_and_metadata_come_from_files(tmp_path: Path) -> None:
     rules.write_text('{"ruleSet": {"domainRules": [{"name": "r", "type": "CEL"}]}}')
     metadata = tmp_path / "metadata.json"
     metadata.write_text('{"properties": {"owner": "shop"}}')
-    found = new_schema(text, None, (), metadata, rules)
+    found = Schemas(no_registry).new(text, metadata, rules)
     assert found.metadata == {"properties": {"owner": "shop"}}
     assert found.rule_set == {"domainRules": [{"name": "r", "type": "CEL"}]}
 
 
 @pytest.mark.parametrize("text", ["no json", "[]", '{"domainRules": 3}'])
-def test_what_is_no_rule_set_is_refused_with_the_file(tmp_path: Path, text: str) -> None:
+def test_an_invalid_rule_set_is_rejected_with_its_file(tmp_path: Path, text: str) -> None:
     rules = tmp_path / "rules.json"
     rules.write_text(text)
     schema = tmp_path / "a.avsc"
     schema.write_text('"string"')
-    with pytest.raises(NoSchema, match=r"rules\.json is no ruleSet"):
-        new_schema(schema, None, rules=rules)
+    with pytest.raises(NoSchema, match=r"rules\.json is not valid ruleSet"):
+        Schemas(no_registry).new(schema, rules=rules)
 
 
-def test_a_registry_is_asked_only_where_one_is_needed(tmp_path: Path) -> None:
-    def connect() -> RegistryClient:
-        raise AssertionError("nobody needs it")
+def no_registry() -> RegistryClient:
+    raise AssertionError("no registry is needed")
 
+
+def test_a_registry_is_connected_only_if_needed(tmp_path: Path) -> None:
     path = tmp_path / "a.avsc"
     path.write_text('"string"')
-    found = Schemas(connect).found(str(path))
+    found = Schemas(no_registry).found(str(path))
     assert found.parsed().canonical() == '"string"'
 
 

@@ -6,7 +6,7 @@ from headrace.cli.services import services
 from headrace.settings.broker import BrokerSettings
 
 
-def test_a_registry_is_told_where_its_node_is() -> None:
+def test_a_registry_gets_the_address_of_its_node() -> None:
     settings = BrokerSettings(
         headrace_registry_listeners="127.0.0.1:8081", headrace_log_format="json"
     )
@@ -18,7 +18,7 @@ def test_a_registry_is_told_where_its_node_is() -> None:
     ]
 
 
-def test_a_rest_proxy_is_told_where_node_and_registry_are() -> None:
+def test_a_rest_proxy_gets_the_addresses_of_node_and_registry() -> None:
     settings = BrokerSettings(
         headrace_registry_listeners="127.0.0.1:8081", headrace_rest_listeners="127.0.0.1:8082"
     )
@@ -31,5 +31,5 @@ def test_a_rest_proxy_is_told_where_node_and_registry_are() -> None:
     ]
 
 
-def test_nothing_is_started_that_nobody_asked_for() -> None:
+def test_only_enabled_services_are_started() -> None:
     assert services(BrokerSettings(), "127.0.0.1:9092") == []

@@ -9,7 +9,7 @@ from headrace.cli.spark import command
 from headrace.spark.jars import JARS, jar_of
 
 
-def test_jars_prints_the_setting_for_what_is_there(tmp_path: Path) -> None:
+def test_jars_prints_the_setting_for_existing_jars(tmp_path: Path) -> None:
     for artifact in JARS:
         jar_of(tmp_path, artifact).touch()
     done = CliRunner().invoke(command, ["jars", str(tmp_path)])

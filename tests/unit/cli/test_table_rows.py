@@ -28,7 +28,7 @@ from headrace.lake.lineage import Lineage
         ({"a": [1, Decimal("2.50")]}, '{"a":[1,"2.50"]}'),
     ],
 )
-def test_values_stand_on_one_line(value: object, text: object) -> None:
+def test_values_are_on_one_line(value: object, text: object) -> None:
     assert cell(value) == text
 
 
@@ -46,7 +46,7 @@ def test_no_digit_of_a_decimal_is_lost_in_json() -> None:
         (Lineage(pipeline="shop", pipeline_fingerprint="1f2e"), ("shop", "1f2e")),
     ],
 )
-def test_what_made_a_commit_is_told_as_far_as_it_says(
+def test_the_pipeline_of_a_commit_is_shown_if_it_is_known(
     lineage: Lineage | None, texts: tuple[str, str]
 ) -> None:
     """Older commits have no fingerprint, and a version only if the pipeline had one."""

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from headrace.cli.tables import command, whole_hours
 from headrace.errors import HeadraceError
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.pipelines.running.state import PipelineState
+from headrace.pipelines.running.state.folders import PipelineState
 from headrace.spark.tables.plans import Position
-from tests.checkpoints import flow_at
-from tests.lakes import numbers
+from tests.builders.checkpoints import flow_at
+from tests.builders.lakes import numbers
 
 
 @pytest.mark.parametrize("arguments", [["show", "raw.far"], ["diff", "raw.far", "0", "1"]])
@@ -34,7 +34,7 @@ def test_times_beyond_python_s_years_are_shown(tmp_path: Path, arguments: list[s
 @pytest.mark.parametrize(
     "arguments", [["schema"], ["history"], ["files"], ["optimize"], ["vacuum"], ["lineage"]]
 )
-def test_of_a_merged_view_the_tables_behind_it_are_named(
+def test_a_merged_view_is_rejected_with_the_names_of_its_tables(
     tmp_path: Path, arguments: list[str]
 ) -> None:
     lake = Lake(tmp_path)
@@ -45,7 +45,7 @@ def test_of_a_merged_view_the_tables_behind_it_are_named(
         CliRunner().invoke(command, asked, catch_exceptions=False)
 
 
-def test_by_hand_too_files_are_joined_only_as_far_as_flows_have_read(tmp_path: Path) -> None:
+def test_optimize_joins_files_only_as_far_as_flows_have_read(tmp_path: Path) -> None:
     table = Lake(tmp_path).create(
         "raw.orders", pa.schema([("id", pa.int64()), ("name", pa.string())])
     )
@@ -56,7 +56,7 @@ def test_by_hand_too_files_are_joined_only_as_far_as_flows_have_read(tmp_path: P
     asked = ["optimize", "raw.orders", "--lake", str(tmp_path)]
     done = CliRunner().invoke(command, asked, catch_exceptions=False)
     assert "raw.orders: 4 files of" in done.output
-    assert "came after version 4 are left to shop/flows/staging.orders/g1" in done.output
+    assert "files after version 4 are kept for shop/flows/staging.orders/g1" in done.output
     flow_at(folder, Position("raw.orders", table.table_id, 6))
     done = CliRunner().invoke(command, asked, catch_exceptions=False)
     assert "left to" not in done.output
@@ -67,3 +67,12 @@ def test_by_hand_too_files_are_joined_only_as_far_as_flows_have_read(tmp_path: P
 def test_files_are_kept_for_whole_hours(minutes: int, hours: int) -> None:
     """Less than asked for would take files away that were to stay."""
     assert whole_hours(minutes * 60_000) == hours
+
+
+def test_a_folder_around_a_lake_is_reported_with_the_lake_in_it(tmp_path: Path) -> None:
+    asked = ["show", "raw.orders", "--lake", str(tmp_path)]
+    with pytest.raises(HeadraceError, match=r"no lake at .*; run a pipeline first"):
+        CliRunner().invoke(command, asked, catch_exceptions=False)
+    Lake(tmp_path / "lake").create("raw.orders", pa.schema([("id", pa.int64())]))
+    with pytest.raises(HeadraceError, match=rf"did you mean {tmp_path / 'lake'}\?"):
+        CliRunner().invoke(command, asked, catch_exceptions=False)

@@ -12,8 +12,11 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import decode
 from headrace.protocol.framing import encode_response, read_request_header
 from headrace.protocol.message import Message
-from headrace.protocol.schemas import request_class
 from headrace.protocol.schemas.api_versions import ApiVersion, ApiVersionsResponse
+from tests.builders.messages import request_class
+
+SPOKEN = (2, 3, 15, 18, 19, 20, 21, 29, 30, 31, 32, 37, 43, 45, 46, 48, 49, 55, 60, 69, 80, 81)
+"""The API keys that `knowing_all` offers."""
 
 Script = Callable[[Message, int], Message | None]
 """Answers a request of a version; nothing closes the connection."""
@@ -71,7 +74,7 @@ def knowing_all(script: Script) -> Script:
     """A script that speaks every version that we know of the APIs it is asked for."""
     ranges = {
         key: (request_class(ApiKey(key)).VERSIONS[0], request_class(ApiKey(key)).VERSIONS[-1])
-        for key in (2, 3, 18, 19, 20, 21, 29, 30, 31, 32, 37, 43, 45, 46, 48, 49)
+        for key in SPOKEN
     }
 
     def answer(request: Message, version: int) -> Message | None:

@@ -95,7 +95,7 @@ def test_rules_are_added_each_with_its_outcome(administering: Administering) -> 
     assert (sent.resource_type, sent.operation, sent.permission_type) == (2, 3, 3)
 
 
-def test_rules_that_were_removed_are_told(administering: Administering) -> None:
+def test_removed_rules_are_returned(administering: Administering) -> None:
     def answer(request: Message) -> Message:
         assert isinstance(request, DeleteAclsRequest)
         match = DeleteAclsMatchingAcl(0, None, 2, "orders", 3, "User:ada", "*", 3, 3)
@@ -117,7 +117,7 @@ def test_a_refusal_is_raised(administering: Administering) -> None:
         admin.acls.delete(AclFilter())
 
 
-def test_a_broker_that_knows_no_rules_has_no_authorizer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_without_the_api_has_no_authorizer(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = connected(lambda request, version: versions({3: (0, 12), 18: (0, 4)}))[0]
     monkeypatch.setattr(Cluster, "_open", lambda self, node_id: opened)
     admin = Admin("broker:9092", timeout_s=1)

@@ -21,7 +21,7 @@ def test_addresses_are_read_as_people_write_them(text: str, addresses: list[Addr
 
 
 @pytest.mark.parametrize("text", ["", " , ", "a:b", "a:0", "a:70000"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     with pytest.raises(HeadraceError, match="host:port"):
         parse_addresses(text)
 

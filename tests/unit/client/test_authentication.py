@@ -48,35 +48,35 @@ def log_in(script: Script) -> tuple[Connection, ScriptedSocket]:
     return connected(script, PLAIN)
 
 
-def test_a_connection_is_authenticated_before_anything_is_asked() -> None:
+def test_a_connection_is_authenticated_before_its_first_request() -> None:
     connection, opened = log_in(broker(SaslAuthenticateResponse()))
     assert opened.seen == [(18, 4), (17, 1), (36, 2)]
     assert connection.call(MetadataRequest(), MetadataResponse).controller_id == 7
 
 
-def test_a_wrong_password_is_told_with_the_brokers_words() -> None:
+def test_a_wrong_password_is_reported_with_the_brokers_text() -> None:
     refusal = SaslAuthenticateResponse(error_code=58, error_message="Invalid username or password")
     with pytest.raises(
         SaslAuthenticationFailed,
-        match="broker:9092 refuses the PLAIN login of 'ada': Invalid username or password",
+        match="broker:9092 rejects the PLAIN login of 'ada': Invalid username or password",
     ):
         log_in(broker(refusal))
 
 
-def test_a_mechanism_that_is_not_offered_is_told_with_those_that_are() -> None:
+def test_an_unsupported_mechanism_is_reported_with_the_offered_ones() -> None:
     refusal = SaslHandshakeResponse(error_code=33, mechanisms=["SCRAM-SHA-512", "GSSAPI"])
     with pytest.raises(UnsupportedSaslMechanism, match="it offers: GSSAPI, SCRAM-SHA-512"):
         log_in(broker(SaslAuthenticateResponse(), refusal))
 
 
 @pytest.mark.parametrize("known", [{18: (0, 4), 3: (0, 13)}, KNOWN])
-def test_a_listener_without_logins_is_told_as_one(known: dict[int, tuple[int, int]]) -> None:
+def test_a_listener_without_logins_is_recognised(known: dict[int, tuple[int, int]]) -> None:
     illegal = SaslHandshakeResponse(error_code=34)
-    with pytest.raises(IllegalSaslState, match="takes no SASL logins"):
+    with pytest.raises(IllegalSaslState, match="does not accept SASL logins"):
         log_in(broker(SaslAuthenticateResponse(), illegal, known))
 
 
-def test_a_broker_that_is_too_old_is_told_as_such() -> None:
+def test_a_broker_without_authentication_requests_is_recognised() -> None:
     with pytest.raises(UnsupportedVersion, match=r"older than Kafka 1\.0"):
         log_in(broker(SaslAuthenticateResponse(), None, {18: (0, 4), 17: (0, 0)}))
 
@@ -98,5 +98,5 @@ def test_a_login_without_end_is_given_up() -> None:
             while True:
                 yield b"\0ada\0secret"
 
-    with pytest.raises(SaslAuthenticationFailed, match="no end after 8 messages"):
+    with pytest.raises(SaslAuthenticationFailed, match="not finished after 8 messages"):
         connected(broker(SaslAuthenticateResponse()), Security(sasl=Endless(mechanism="PLAIN")))

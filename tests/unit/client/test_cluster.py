@@ -3,6 +3,7 @@
 import pytest
 
 from headrace.client import cluster as module
+from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
 from headrace.client.cluster import Cluster, NoSuchTopic
 from headrace.client.connection import Connection, ConnectionLost
@@ -140,42 +141,44 @@ def admin(brokers: SmallCluster) -> Admin:
     return Admin("broker:9092", timeout_s=1)
 
 
-def test_leaders_are_asked_for_their_own_partitions(admin: Admin, brokers: SmallCluster) -> None:
+def test_requests_are_sent_to_the_leader_of_each_partition(
+    admin: Admin, brokers: SmallCluster
+) -> None:
     offsets = admin.partitions.offsets("orders", EARLIEST)
     assert [(one.partition, one.offset) for one in offsets] == [(0, 100), (1, 200)]
     assert sorted(brokers.asked) == [(1, [0]), (2, [1])]
 
 
-def test_only_what_was_refused_is_asked_again(admin: Admin, brokers: SmallCluster) -> None:
+def test_only_rejected_partitions_are_requested_again(admin: Admin, brokers: SmallCluster) -> None:
     brokers.refusals = 2
     offsets = admin.partitions.offsets("orders", EARLIEST)
     assert [one.offset for one in offsets] == [100, 200]
     assert sorted(brokers.asked) == [(1, [0]), (2, [1]), (2, [1]), (2, [1])]
 
 
-def test_patience_ends(admin: Admin, brokers: SmallCluster) -> None:
+def test_retries_end_after_the_timeout(admin: Admin, brokers: SmallCluster) -> None:
     brokers.refusals = 1_000_000
     admin.cluster.timeout_s = 0.05
     with pytest.raises(NotLeaderOrFollower, match="orders-1"):
         admin.partitions.offsets("orders", EARLIEST)
 
 
-def test_a_topic_that_is_not_there_is_told_at_once(admin: Admin, brokers: SmallCluster) -> None:
+def test_a_missing_topic_is_reported_at_once(admin: Admin, brokers: SmallCluster) -> None:
     with pytest.raises(NoSuchTopic, match="'odrers' does not exist"):
         admin.partitions.offsets("odrers", EARLIEST)
 
 
-def test_a_topic_that_comes_between_two_looks_is_found(admin: Admin, brokers: SmallCluster) -> None:
+def test_a_topic_created_between_two_lookups_is_found(admin: Admin, brokers: SmallCluster) -> None:
     brokers.is_late = True
     assert [one.offset for one in admin.partitions.offsets("news", EARLIEST)] == [100, 200]
 
 
-def test_a_partition_that_is_not_there_is_told_at_once(admin: Admin) -> None:
+def test_a_missing_partition_is_reported_at_once(admin: Admin) -> None:
     with pytest.raises(HeadraceError, match="orders has no partition 5; it has 0 to 1"):
         admin.partitions.offsets("orders", EARLIEST, [5])
 
 
-def test_topics_are_described_beside_those_that_are_missing(admin: Admin) -> None:
+def test_existing_topics_are_described_and_missing_ones_reported(admin: Admin) -> None:
     found, missing = admin.topics.describe(["orders", "nope"])
     assert [topic.name for topic in found] == ["orders"]
     assert [part.leader for part in found[0].partitions] == [1, 2]
@@ -187,6 +190,19 @@ def test_a_controller_that_moved_is_asked_again(admin: Admin, brokers: SmallClus
     (created,) = admin.topics.create([NewTopic(name="new")])
     assert created.error is None
     assert brokers.controller_calls == 3
+
+
+def test_another_node_forwards_for_a_controller_that_just_died(
+    admin: Admin, brokers: SmallCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_node(cluster: Cluster, node_id: int) -> Connection:
+        if node_id == 2:
+            raise BrokerUnreachable("cannot reach h:2: connection refused")
+        return brokers.connect(node_id)
+
+    monkeypatch.setattr(Cluster, "_open", open_node)
+    (created,) = admin.topics.create([NewTopic(name="new")])
+    assert created.error is None
 
 
 def test_an_unanswered_change_is_not_repeated(admin: Admin, brokers: SmallCluster) -> None:
@@ -201,11 +217,11 @@ def test_topics_are_deleted_by_name(admin: Admin) -> None:
 
 
 def test_a_topic_id_must_be_one(admin: Admin) -> None:
-    with pytest.raises(HeadraceError, match="is no UUID"):
+    with pytest.raises(HeadraceError, match="is not a UUID"):
         admin.topics.delete_by_id(["short"])
 
 
-def test_what_will_not_pass_is_not_tried_again(admin: Admin, brokers: SmallCluster) -> None:
+def test_a_permanent_error_is_not_retried(admin: Admin, brokers: SmallCluster) -> None:
     calls = []
 
     def attempt() -> None:
@@ -217,7 +233,7 @@ def test_what_will_not_pass_is_not_tried_again(admin: Admin, brokers: SmallClust
     assert len(calls) == 1
 
 
-def test_what_may_pass_is_tried_again(admin: Admin, brokers: SmallCluster) -> None:
+def test_a_temporary_error_is_retried(admin: Admin, brokers: SmallCluster) -> None:
     calls = []
 
     def attempt() -> str:

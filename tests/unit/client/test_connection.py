@@ -20,7 +20,7 @@ from tests.unit.client.scripted import ADDRESS, ScriptedSocket, connected, versi
 
 
 def broker_knowing(low: int, high: int) -> tuple[Connection, ScriptedSocket]:
-    """A broker that knows Metadata in these versions, and answers it."""
+    """A broker that answers Metadata in these versions."""
 
     def script(request: Message, version: int) -> Message | None:
         if isinstance(request, ApiVersionsRequest):
@@ -31,7 +31,7 @@ def broker_knowing(low: int, high: int) -> tuple[Connection, ScriptedSocket]:
 
 
 @pytest.mark.parametrize(("high", "used"), [(4, 4), (13, 13), (99, 13)])
-def test_the_newest_version_that_both_know_is_used(high: int, used: int) -> None:
+def test_the_newest_version_that_both_support_is_used(high: int, used: int) -> None:
     connection, opened = broker_knowing(0, high)
     answer = connection.call(MetadataRequest(topics=None), MetadataResponse)
     assert answer.controller_id == 7
@@ -86,17 +86,20 @@ def test_silence_is_a_lost_connection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks HTTP"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", "it speaks TLS, and security.protocol does not"),
+        (
+            b"\x15\x03\x03\x00\x02\x02\x50",
+            "it speaks TLS, but security.protocol is set to plaintext",
+        ),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "it speaks SSH"),
-        (b"+ERR unknown command\r\n", r"its answer begins with b'\+ERR'"),
+        (b"+ERR unknown command\r\n", r"its answer starts with b'\+ERR'"),
         (b"\0\0\0\x08\0\0\0\x01\xff\xff\xff\xff", "does not speak Kafka's protocol"),
     ],
 )
-def test_a_port_that_speaks_something_else_is_named_as_such(
-    monkeypatch: pytest.MonkeyPatch, answer: bytes, told: str
+def test_a_port_of_another_protocol_is_reported_as_such(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes, reported: str
 ) -> None:
     class Stranger(ScriptedSocket):
         def sendall(self, frame: bytes) -> None:
@@ -106,12 +109,12 @@ def test_a_port_that_speaks_something_else_is_named_as_such(
         return Stranger(lambda request, version: None)
 
     monkeypatch.setattr(module, "connect", connect)
-    with pytest.raises(NotKafka, match=told):
+    with pytest.raises(NotKafka, match=reported):
         Connection.open(Address("web", 80), Security(), 1)
 
 
-def test_a_broker_that_hangs_up_on_the_first_request_is_told_apart() -> None:
-    """A listener that asks for a login does that to who brings none."""
+def test_a_broker_that_hangs_up_on_the_first_request_is_distinguished() -> None:
+    """A listener that requires a login closes connections without one."""
     calls = iter((MetadataResponse(), None))
 
     def after_login(request: Message, version: int) -> Message | None:
@@ -124,7 +127,7 @@ def test_a_broker_that_hangs_up_on_the_first_request_is_told_apart() -> None:
     assert not isinstance(later.value, HungUp)
 
 
-def test_silence_on_opening_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_on_opening_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(ScriptedSocket):
         def recv_into(self, view: memoryview) -> int:
             raise TimeoutError
@@ -141,10 +144,10 @@ def test_silence_on_opening_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) 
     assert len(opened) == 1
 
 
-def test_an_answer_to_another_request_is_not_taken() -> None:
+def test_an_answer_to_another_request_is_rejected() -> None:
     connection, opened = broker_knowing(0, 13)
     opened.unread = bytes((0, 0, 0, 5, 0, 0, 0, 99, 0))
-    with pytest.raises(ConnectionLost, match="another request"):
+    with pytest.raises(ConnectionLost, match="a different request"):
         connection.call(MetadataRequest(), MetadataResponse)
 
 

@@ -38,7 +38,7 @@ def test_waiting_polls_until_the_outcome_comes() -> None:
     assert sent(Owner()).result(5) == ("t", 3, 9, 77)
 
 
-def test_a_failure_brings_the_record_back() -> None:
+def test_a_failure_returns_the_record() -> None:
     """PRD-12"""
     owner = Owner()
     delivery = sent(owner, KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
@@ -49,7 +49,7 @@ def test_a_failure_brings_the_record_back() -> None:
     assert owner.failed == [delivery]
 
 
-def test_a_failure_is_seen_when_it_was_asked_for() -> None:
+def test_a_failure_is_seen_once_it_is_read() -> None:
     """PRD-12"""
     delivery = sent(Owner(), KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
     delivery.done()
@@ -67,8 +67,8 @@ def test_waiting_is_bounded() -> None:
 
 def test_a_callback_gets_the_delivery() -> None:
     """PRD-12"""
-    told: list[Delivery] = []
-    delivery = Delivery(Owner(), told.append, "t", None, None, None, 0, None)
+    reported: list[Delivery] = []
+    delivery = Delivery(Owner(), reported.append, "t", None, None, None, 0, None)
     delivery(None, Message(topic="t", partition=0, offset=4))
-    assert told == [delivery]
-    assert told[0].metadata.offset == 4
+    assert reported == [delivery]
+    assert reported[0].metadata.offset == 4

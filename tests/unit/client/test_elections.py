@@ -58,7 +58,7 @@ def test_each_partition_has_its_outcome_in_order(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_without_partitions_all_are_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_without_partitions_is_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     electing = Electing(monkeypatch)
     electing.elections.hold(ElectionType.PREFERRED)
     assert electing.asked[0].topic_partitions is None

@@ -1,4 +1,4 @@
-"""Lines of librdkafka: told, but not over and over."""
+"""Log lines of librdkafka, without repetitions."""
 
 import logging
 
@@ -16,7 +16,7 @@ def fail(log: FoldedLog, broker: str, after_ms: int = 0) -> None:
     log.log(logging.ERROR, FORM, "FAIL", "headrace#producer-1", text)
 
 
-def test_a_line_that_repeats_is_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_repeated_line_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     log = FoldedLog(lambda: now[0])
     for after_ms in range(100):
@@ -25,7 +25,7 @@ def test_a_line_that_repeats_is_told_once_a_minute(caplog: pytest.LogCaptureFixt
     now[0] = FOLD_S
     fail(log, "localhost")
     assert len(caplog.messages) == 2
-    assert "and 99 times since" in caplog.messages[1]
+    assert "(repeated 99 times)" in caplog.messages[1]
 
 
 def test_each_broker_has_its_own_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -35,14 +35,14 @@ def test_each_broker_has_its_own_line(caplog: pytest.LogCaptureFixture) -> None:
     assert [message.count("thrd:a") for message in caplog.messages] == [1, 0]
 
 
-def test_that_share_consumers_are_a_preview_is_no_warning(
+def test_the_notice_of_the_preview_of_share_consumers_is_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     FoldedLog().log(logging.WARNING, FORM, "SHARECONSUMER", "headrace#consumer-1", 'in "Preview"')
     assert not caplog.records
 
 
-def test_lines_that_somebody_asked_for_are_all_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_debug_lines_that_were_configured_are_all_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "headrace.client.librdkafka")
     log = FoldedLog()
     for _ in range(3):

@@ -6,12 +6,18 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from headrace.client.librdkafka import TimedOut
-from headrace.client.loop_producer import BufferFull, Group, OutgoingRecord, RecordSender, Sent
+from headrace.client.loop_producer import (
+    BufferFull,
+    OutgoingRecord,
+    RecordSender,
+    RequestOutcomes,
+    Sent,
+)
 from headrace.errors import InvalidTopicException
 
 
 def sender(timeout_s: float = 0.3, buffer_bytes_max: int = 1000) -> RecordSender:
-    """Where it is to send to, nobody listens."""
+    """A producer whose address has no listener."""
     return RecordSender(
         {"bootstrap.servers": "127.0.0.1:1"},
         timeout_s=timeout_s,
@@ -26,7 +32,7 @@ async def not_named(topic: str) -> None:
 
 async def test_a_request_waits_for_the_last_of_its_records() -> None:
     done = asyncio.get_running_loop().create_future()
-    group = Group(2, done)
+    group = RequestOutcomes(2, done)
     first, second = Sent(group), Sent(group)
     second(None, Message(topic="t", partition=3, offset=8, value=b""))
     assert not done.done()
@@ -36,8 +42,8 @@ async def test_a_request_waits_for_the_last_of_its_records() -> None:
     assert (second.failure, second.place) == (None, (3, 8))
 
 
-async def test_nobody_knows_the_offset_without_acknowledgement() -> None:
-    sent = Sent(Group(2, asyncio.get_running_loop().create_future()))
+async def test_the_offset_is_unknown_without_acknowledgement() -> None:
+    sent = Sent(RequestOutcomes(2, asyncio.get_running_loop().create_future()))
     sent(None, Message(topic="t", partition=0, offset=-1001, value=b""))
     assert sent.place == (0, -1)
 
@@ -48,7 +54,7 @@ async def test_records_that_no_broker_takes_fail_in_time() -> None:
     assert [type(one.failure) for one in outcomes] == [TimedOut, TimedOut]
 
 
-async def test_what_waits_is_bounded() -> None:
+async def test_waiting_records_are_bounded() -> None:
     found = sender(timeout_s=0.2)
     first = asyncio.create_task(found.send("t", [OutgoingRecord(b"x" * 900)]))
     await asyncio.sleep(0)
@@ -58,12 +64,12 @@ async def test_what_waits_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("topic", ["", "a b", "..", "\0", "x" * 250])
-async def test_what_is_no_name_of_a_topic_is_not_asked_for(topic: str) -> None:
-    with pytest.raises(InvalidTopicException, match="no name of a topic"):
+async def test_an_invalid_topic_name_is_rejected_without_a_request(topic: str) -> None:
+    with pytest.raises(InvalidTopicException, match="is not a topic name"):
         await sender().partitions_of(topic)
 
 
-async def test_a_producer_that_is_over_is_replaced_and_nobody_waits_for_it() -> None:
+async def test_a_failed_producer_is_replaced_without_a_wait() -> None:
     found = sender(timeout_s=30)
     waiting = asyncio.create_task(found.send("t", [OutgoingRecord(b"a")]))
     await asyncio.sleep(0)
@@ -74,7 +80,7 @@ async def test_a_producer_that_is_over_is_replaced_and_nobody_waits_for_it() -> 
     assert found._producer is not over
 
 
-async def test_closing_tells_what_is_still_on_its_way() -> None:
+async def test_closing_fails_unacknowledged_records() -> None:
     found = sender(timeout_s=0.2)
     waiting = asyncio.create_task(found.send("t", [OutgoingRecord(b"a")]))
     await asyncio.sleep(0)

@@ -1,9 +1,9 @@
-"""What payloads look like, guessed from their bytes."""
+"""Formats of payloads, guessed from their bytes."""
 
 import pytest
 
 from headrace.client.payload_shapes import (
-    Kind,
+    PayloadKind,
     csv_ddl,
     ddl_of_fields,
     delimiter_of,
@@ -16,30 +16,30 @@ from headrace.spark.decoding.ddl import schema_of
 @pytest.mark.parametrize(
     ("payload", "kind"),
     [
-        (None, Kind.NULL),
-        (b"", Kind.EMPTY),
-        (b"  \n", Kind.EMPTY),
-        ("\u00a0\u2003".encode(), Kind.EMPTY),
-        (b'{"a": 1}', Kind.JSON),
-        (b" [1, 2]", Kind.JSON),
-        (b'{"a": 1', Kind.TEXT),
-        (b"\x00\x00\x00\x00\x07rest", Kind.WIRE_FORMAT),
-        (b"\x00\xff\x00\x00\x07rest", Kind.BINARY),
-        (b"1,2,3", Kind.CSV),
-        (b"a;b", Kind.CSV),
-        (b"<a><b/></a>", Kind.XML),
-        (b"Hello, world", Kind.TEXT),
-        (b"just text", Kind.TEXT),
-        (b"\xff\xfe", Kind.BINARY),
-        (b"a\x01b", Kind.BINARY),
-        (b"[" * 100_000, Kind.TEXT),
+        (None, PayloadKind.NULL),
+        (b"", PayloadKind.EMPTY),
+        (b"  \n", PayloadKind.EMPTY),
+        ("\u00a0\u2003".encode(), PayloadKind.EMPTY),
+        (b'{"a": 1}', PayloadKind.JSON),
+        (b" [1, 2]", PayloadKind.JSON),
+        (b'{"a": 1', PayloadKind.TEXT),
+        (b"\x00\x00\x00\x00\x07rest", PayloadKind.WIRE_FORMAT),
+        (b"\x00\xff\x00\x00\x07rest", PayloadKind.BINARY),
+        (b"1,2,3", PayloadKind.CSV),
+        (b"a;b", PayloadKind.CSV),
+        (b"<a><b/></a>", PayloadKind.XML),
+        (b"Hello, world", PayloadKind.TEXT),
+        (b"just text", PayloadKind.TEXT),
+        (b"\xff\xfe", PayloadKind.BINARY),
+        (b"a\x01b", PayloadKind.BINARY),
+        (b"[" * 100_000, PayloadKind.TEXT),
     ],
 )
-def test_a_payload_is_of_a_kind(payload: bytes | None, kind: Kind) -> None:
+def test_payloads_are_classified_by_kind(payload: bytes | None, kind: PayloadKind) -> None:
     assert shape_of(payload).kind is kind
 
 
-def test_a_wire_format_tells_its_schema() -> None:
+def test_a_wire_format_has_the_id_of_its_schema() -> None:
     assert shape_of(b"\x00\x00\x00\x01\x00rest").detail == "schema 256"
 
 

@@ -1,4 +1,4 @@
-"""What a producer says when it cannot send: no broker is needed for that."""
+"""Errors of a producer that cannot send; they need no broker."""
 
 from typing import Any
 
@@ -21,7 +21,9 @@ def test_the_end_of_a_with_does_not_wait_for_a_broker_that_never_answers() -> No
 
 
 @pytest.mark.parametrize(("value", "key", "name"), [({"a": 1}, None, "value"), ("text", 7, "key")])
-def test_what_is_no_bytes_is_told_with_the_serializer(value: Any, key: Any, name: str) -> None:
+def test_an_error_about_values_that_are_not_bytes_names_the_serializer(
+    value: Any, key: Any, name: str
+) -> None:
     """PRD-1"""
     producer = Producer(NOWHERE)
     with pytest.raises(TypeError, match=f"{name}_serializer=function"):

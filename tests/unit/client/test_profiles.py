@@ -1,4 +1,4 @@
-"""What a source is like, measured from a sample."""
+"""Profiles of a source, measured from a sample."""
 
 import random
 import tomllib
@@ -21,7 +21,7 @@ from headrace.client.profiles import (
     suggestion_of,
     velocity_of,
 )
-from headrace.spark.decoding.options import decoder_of
+from headrace.spark.decoding.formats import decoder_of
 from headrace.spark.source.rows import row_schema
 
 
@@ -43,7 +43,7 @@ def test_velocity_is_records_and_bytes_per_second_of_their_own_time() -> None:
     assert found.span_s == 10
 
 
-def test_velocity_adds_what_partitions_get_each_over_its_own_span() -> None:
+def test_velocity_adds_rates_of_partitions_each_over_its_own_span() -> None:
     found = velocity_of(records(range(0, 1001, 100)) + records(range(0, 100_001, 1000), 1))
     assert found.records_per_s == pytest.approx(11)
 
@@ -52,7 +52,7 @@ def test_velocity_is_unknown_if_all_records_have_one_time() -> None:
     assert velocity_of(records([5, 5, 5])).records_per_s is None
 
 
-def test_sizes_are_told_by_quantiles() -> None:
+def test_sizes_are_given_by_quantiles() -> None:
     found = sizes_of(range(1, 101))
     assert (found.min, found.p50, found.p99, found.max, found.mean) == (1, 50, 99, 100, 50.5)
 
@@ -61,7 +61,7 @@ def test_a_record_of_every_part_counts_towards_its_size() -> None:
     assert Sampled(0, 0, b"key", b"value", 7).size_bytes == 15
 
 
-def test_gaps_tell_clocks_chance_and_bursts_apart() -> None:
+def test_gaps_distinguish_clocks_chance_and_bursts() -> None:
     """ARC-6: frequency."""
     chance = random.Random(7)
     moment, times = 0.0, []
@@ -75,7 +75,7 @@ def test_gaps_tell_clocks_chance_and_bursts_apart() -> None:
     assert frequency_of([1, 1]).pattern == "unknown"
 
 
-def test_keys_show_skew_and_what_has_none() -> None:
+def test_keys_show_skew_and_the_share_of_nulls() -> None:
     found = keys_of([b"a"] * 6 + [b"b", b"\xff"] + [None] * 2, {0: 90, 1: 10})
     assert found.distinct == 3
     assert found.null_share == pytest.approx(0.2)
@@ -162,7 +162,7 @@ def test_a_profile_ends_with_a_source_that_reads_it(
         [b'"%s",1' % (b"x" * 200_000)],
     ],
 )
-def test_the_source_that_is_suggested_reads_what_it_was_made_from(values: list[bytes]) -> None:
+def test_the_suggested_source_reads_the_profiled_records(values: list[bytes]) -> None:
     """ARC-6: as it is printed, without a name that Spark takes for another, or a row refused."""
     source = tomllib.loads(profiled(*values).suggestion)["sources"]["orders"]
     options = {"format": source["format"], "schema": source["schema"], **source.get("options", {})}

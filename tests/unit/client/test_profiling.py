@@ -1,4 +1,4 @@
-"""How a sample of a topic is taken."""
+"""Samples of a topic."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -68,7 +68,7 @@ def test_an_empty_topic_has_no_sample() -> None:
     held=st.dictionaries(st.integers(0, 200), st.integers(0, 10**12), max_size=50),
     records=st.integers(1, 10**6),
 )
-def test_a_sample_has_as_many_records_as_asked_for_and_none_that_is_not_there(
+def test_a_sample_has_the_requested_number_of_existing_records(
     held: dict[int, int], records: int
 ) -> None:
     sizes = sample_sizes(held, records)
@@ -76,13 +76,13 @@ def test_a_sample_has_as_many_records_as_asked_for_and_none_that_is_not_there(
     assert all(0 < size <= held[partition] for partition, size in sizes.items())
 
 
-def test_of_more_records_than_asked_for_the_last_of_each_partition_are_kept() -> None:
+def test_a_sample_keeps_the_last_records_of_each_partition() -> None:
     assert kept([0, 0, 1, 0, 0, 1, 2], 4) == [3, 4, 5, 6]
     assert kept([0, 1, 0], 3) == [0, 1, 2]
     assert kept([], 3) == []
 
 
-def test_of_a_range_with_more_records_than_are_kept_the_newest_are(
+def test_a_sample_keeps_the_newest_records_of_a_range(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Far back every offset has a record, and of the last ones hardly any has."""
@@ -93,7 +93,7 @@ def test_of_a_range_with_more_records_than_are_kept_the_newest_are(
     assert found == [*range(1_470, 1_500), *range(1_549, 2_000, 50)]
 
 
-def test_a_sample_from_further_back_that_does_not_come_to_the_end_is_not_taken(
+def test_an_incomplete_sample_from_further_back_is_discarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(profiling, "IDLE_S_MAX", 0.05)
@@ -103,7 +103,7 @@ def test_a_sample_from_further_back_that_does_not_come_to_the_end_is_not_taken(
 
 
 def test_values_from_all_over_the_sample_are_compressed() -> None:
-    """Those that came first are of one partition, and need not be like the others."""
+    """The first records are of one partition, and may differ from the others."""
     same, other = b"a" * 1000, bytes(range(256)) * 4
     values = [same] * (2 * COMPRESSED_BYTES_MAX // 1000) + [other] * 10_000
     ratio = zstd_ratio(values)
@@ -113,6 +113,6 @@ def test_values_from_all_over_the_sample_are_compressed() -> None:
     assert ratio < alone
 
 
-def test_nothing_has_no_ratio() -> None:
+def test_an_empty_sample_has_no_compression_ratio() -> None:
     assert zstd_ratio([]) is None
     assert zstd_ratio([b"", b""]) is None

@@ -15,7 +15,7 @@ def test_bare_text_is_the_bootstrap_servers() -> None:
     assert split("a:1,b:2")[0] == {"bootstrap.servers": "a:1,b:2"}
 
 
-def test_javas_names_are_understood() -> None:
+def test_javas_names_are_accepted() -> None:
     """PRD-9: buffer.memory is in bytes, librdkafka's limit in kilobytes."""
     given = {"buffer.memory": 33_554_432, "fetch.max.wait.ms": 9, "max.request.size": "77"}
     assert split(given)[0] == {
@@ -25,7 +25,7 @@ def test_javas_names_are_understood() -> None:
     }
 
 
-def test_librdkafkas_name_wins_over_javas() -> None:
+def test_librdkafkas_name_precedes_javas() -> None:
     given = {"buffer.memory": 1024, "queue.buffering.max.kbytes": 7}
     assert split(given)[0] == {"queue.buffering.max.kbytes": 7}
 
@@ -36,17 +36,17 @@ def test_our_own_settings_do_not_reach_librdkafka() -> None:
     assert (own.max_block_s, own.max_poll_records, own.api_timeout_s) == (0.25, 7, 0.001)
 
 
-def test_nothing_is_as_good_as_not_given() -> None:
+def test_a_property_of_none_is_left_out() -> None:
     assert split({"linger.ms": None})[0] == {}
 
 
 @pytest.mark.parametrize("name", ["max.block.ms", "max.poll.records"])
-def test_what_is_no_number_is_refused(name: str) -> None:
+def test_an_invalid_number_is_rejected(name: str) -> None:
     with pytest.raises(InvalidProperty, match=name):
         split({name: "soon"})
 
 
-def test_a_java_class_is_refused_with_what_to_do() -> None:
+def test_a_java_class_is_rejected_with_advice() -> None:
     with pytest.raises(InvalidProperty, match="partitioner=function"):
         split({"partitioner.class": "org.example.MyPartitioner"})
 
@@ -70,10 +70,10 @@ def test_a_value_that_is_impossible_is_refused() -> None:
         headrace.Producer({"bootstrap.servers": "localhost", "acks": "many"})
 
 
-def test_a_consumer_says_the_same() -> None:
+def test_a_consumer_reports_the_same() -> None:
     with pytest.raises(InvalidProperty, match=r"Did you mean auto\.offset\.reset"):
         headrace.Consumer({"bootstrap.servers": "localhost", "auto.ofset.reset": "earliest"})
 
 
-def test_all_names_are_known_once() -> None:
+def test_every_name_is_listed_once() -> None:
     assert len(names()) == len(set(names())) + 1  # max.poll.records: librdkafka's, and ours.

@@ -9,12 +9,12 @@ import headrace
 
 
 @pytest.mark.parametrize("name", sorted(headrace._HOMES))
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_exists(name: str) -> None:
     assert getattr(headrace, name) is not None
     assert name in dir(headrace)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="Prodcer"):
         getattr(headrace, "Prod" + "cer")
 

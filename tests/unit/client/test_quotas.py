@@ -53,7 +53,7 @@ class Limiting:
         )
 
 
-def test_quotas_are_told_by_entity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quotas_are_returned_by_entity(monkeypatch: pytest.MonkeyPatch) -> None:
     limiting = Limiting(monkeypatch)
     filters = [QuotaFilter("user", Match.EXACT, "ada"), QuotaFilter("client-id", Match.DEFAULT)]
     assert limiting.quotas.describe(filters) == [
@@ -79,6 +79,6 @@ def test_a_quota_is_set_and_another_taken_away(monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_a_refusal_is_told_with_the_entity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_change_names_the_entity(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Limiting(monkeypatch).quotas.alter({"ip": "10.0.0.1"}, {"a": 1.0})
     assert str(found) == "ip 10.0.0.1: INVALID_REQUEST: users only"

@@ -1,4 +1,4 @@
-"""What a reader of records says where no broker answers."""
+"""Errors of a record reader if no broker answers."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ def reader() -> Iterator[RecordReader]:
     ],
     ids=["partitions", "bounds", "offset_at"],
 )
-def test_whatever_is_asked_of_no_broker_is_told_in_one_line(
+def test_calls_without_a_broker_fail_with_one_line(
     ask: Callable[[RecordReader], object], reader: RecordReader
 ) -> None:
     with pytest.raises(BrokerUnreachable, match=r"^no broker of 127\.0\.0\.1:1 answers"):

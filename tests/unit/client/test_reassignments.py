@@ -47,13 +47,13 @@ class Moving:
         )
 
 
-def test_all_that_is_being_moved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_reassignments_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     moving = Moving(monkeypatch)
     assert moving.admin.reassignments.under_way() == [Reassignment("orders", 4, [1, 2], [2], [1])]
     assert moving.asked[0].topics is None
 
 
-def test_partitions_of_one_topic_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reassignments_of_one_topic_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     moving = Moving(monkeypatch)
     moving.admin.reassignments.under_way("orders", [4])
     assert moving.asked[0].topics is not None

@@ -1,25 +1,29 @@
-"""From librdkafka's news to a listener, and back to where partitions start."""
+"""Callbacks of librdkafka reach the listener, whose seeks become start offsets."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from headrace.client.rebalancing import RebalanceListener, Rebalancing, is_cooperative
+from headrace.client.consumer import RebalanceListener
+from headrace.client.rebalancing import Rebalancing, is_cooperative
 
 
 class Client:
-    """Writes down what it is told to assign."""
+    """Records the calls that assign partitions."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, list[tuple[int, int]]]] = []
+        self.reported: list[tuple[str, list[tuple[int, int]]]] = []
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        self.told.append(("assign", [(part.partition, part.offset) for part in partitions]))
+        self.reported.append(("assign", [(part.partition, part.offset) for part in partitions]))
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
-        self.told.append(("incremental", [(part.partition, part.offset) for part in partitions]))
+        self.reported.append(
+            ("incremental", [(part.partition, part.offset) for part in partitions])
+        )
 
 
 class Seeker(RebalanceListener):
@@ -33,7 +37,14 @@ class Seeker(RebalanceListener):
 
 
 def rebalancing(listener: RebalanceListener, *, cooperative: bool) -> Rebalancing:
-    return Rebalancing(cast(Any, None), listener, lambda _: None, cooperative=cooperative)
+    consumer = cast(Any, None)
+    return Rebalancing(
+        assigned=partial(listener.on_partitions_assigned, consumer),
+        revoked=partial(listener.on_partitions_revoked, consumer),
+        lost=partial(listener.on_partitions_lost, consumer),
+        forget=lambda _: None,
+        cooperative=cooperative,
+    )
 
 
 TWO = [TopicPartition("t", 0), TopicPartition("t", 1)]
@@ -45,18 +56,18 @@ def test_a_seek_in_the_listener_is_part_of_the_assignment(cooperative: bool, cal
     seeker, client = Seeker(), Client()
     seeker.rebalancing = rebalancing(seeker, cooperative=cooperative)
     seeker.rebalancing.on_assign(cast(Any, client), TWO)
-    assert client.told == [(call, [(0, -1001), (1, 5)])]
+    assert client.reported == [(call, [(0, -1001), (1, 5)])]
     assert seeker.rebalancing.starts is None
 
 
-def test_without_a_seek_librdkafka_assigns_by_itself() -> None:
+def test_without_a_seek_librdkafka_assigns_alone() -> None:
     """CON-11"""
     client = Client()
     rebalancing(RebalanceListener(), cooperative=False).on_assign(cast(Any, client), TWO)
-    assert client.told == []
+    assert client.reported == []
 
 
-def test_lost_partitions_are_told_as_revoked_unless_the_listener_differs() -> None:
+def test_lost_partitions_count_as_revoked_by_default() -> None:
     """CON-11"""
     heard: list[str] = []
 
@@ -77,8 +88,6 @@ def test_lost_partitions_are_told_as_revoked_unless_the_listener_differs() -> No
         ({"group.protocol": "consumer"}, True),
     ],
 )
-def test_which_protocols_move_partitions_one_by_one(
-    settings: dict[str, str], expected: bool
-) -> None:
+def test_cooperative_protocols_are_recognised(settings: dict[str, str], expected: bool) -> None:
     """CON-4"""
     assert is_cooperative(settings) == expected

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.client.registered_payloads import registered_format
+from headrace.client.payload_shapes import registered_format
 
 ID = b"\x00\x00\x00\x00\x05"
 EMPTY = b"\x00"

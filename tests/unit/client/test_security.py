@@ -1,4 +1,4 @@
-"""What a properties file says about security."""
+"""Security settings of a properties file."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_pem_stores_for_java_are_understood() -> None:
     )
 
 
-def test_a_token_is_given_or_made_anew_for_each_login() -> None:
+def test_a_token_is_given_or_created_for_each_login() -> None:
     bearer = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
     given = Security.of({**bearer, "sasl.oauthbearer.token": "abc"}).sasl
     assert given is not None
@@ -74,22 +74,24 @@ def test_a_token_is_given_or_made_anew_for_each_login() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "reported"),
     [
         ({"security.protocol": "TLS"}, "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism GSSAPI is not spoken here; there are"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism GSSAPI is not supported; use one of"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "PLAIN needs sasl.username"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "needs a token"),
         ({"sasl.usrname": "ada"}, "'sasl.usrname'. Did you mean sasl.username"),
-        ({"security.protocol": "SSL", "ssl.keystore.location": "a.p12"}, "is not read here"),
+        ({"security.protocol": "SSL", "ssl.keystore.location": "a.p12"}, "is not supported"),
     ],
 )
-def test_what_cannot_work_is_refused_with_what_would(properties: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidProperty, match=told):
+def test_inconsistent_properties_are_rejected_with_advice(
+    properties: dict[str, str], reported: str
+) -> None:
+    with pytest.raises(InvalidProperty, match=reported):
         Security.of(properties)
 
 
-def test_a_certificate_that_cannot_be_read_is_told_with_its_property() -> None:
+def test_an_unreadable_certificate_is_reported_with_its_property() -> None:
     tls = Security.of({"security.protocol": "SSL", "ssl.ca.location": "/nowhere/ca.pem"}).tls
     assert tls is not None
     with pytest.raises(InvalidProperty, match=r"ssl\.ca\.location"):

@@ -31,7 +31,7 @@ def test_the_mode_of_acknowledgement_may_be_in_capitals_as_javas() -> None:
         pass
 
 
-def test_what_a_consumer_cannot_do_now_is_one_of_our_errors() -> None:
+def test_polling_without_a_subscription_raises_a_headrace_error() -> None:
     with (
         ShareConsumer({**SERVERS, "group.id": "jobs"}) as consumer,
         pytest.raises(HeadraceError, match="not subscribed"),

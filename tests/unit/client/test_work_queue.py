@@ -34,7 +34,7 @@ LEADERS = {0: 1, 1: 2, 2: 1}  # The broker that leads each partition.
 
 
 class ScriptedCluster:
-    """A cluster of two brokers that assigns what a test says, and remembers what it was asked."""
+    """A cluster of two brokers that assigns as a test configures, and records all requests."""
 
     def __init__(self) -> None:
         self.assigned: list[int] | None = [0]
@@ -94,14 +94,14 @@ class ScriptedCluster:
         return answer
 
     def _records(self) -> ShareFetchResponse:
-        told = PartitionData(
+        reported = PartitionData(
             partition_index=0,
             records=memoryview(build_batch([Record(0, 0, None, b"task")])),
             acquired_records=[AcquiredRecords(0, 0, 1)],
         )
         return ShareFetchResponse(
             acquisition_lock_timeout_ms=30_000,
-            responses=[ShareFetchableTopicResponse(TOPIC_ID, [told])],
+            responses=[ShareFetchableTopicResponse(TOPIC_ID, [reported])],
         )
 
     def _settled(self) -> ShareAcknowledgeResponse:
@@ -125,7 +125,7 @@ def take(worker: Worker) -> Task:
 
 
 def named(cluster: ScriptedCluster) -> list[tuple[int, list[int], list[int]]]:
-    """Of each fetch: the session's epoch, the partitions it adds, and those it forgets."""
+    """Return the session epoch of each fetch, with its added and its forgotten partitions."""
     return [
         (
             request.share_session_epoch,
@@ -156,7 +156,7 @@ def test_partitions_that_are_lost_leave_the_session(cluster: ScriptedCluster) ->
     assert named(cluster) == [(0, [0, 2], []), (1, [], [0])]
 
 
-def test_each_leader_is_asked_for_its_own(cluster: ScriptedCluster) -> None:
+def test_each_leader_gets_requests_for_its_own_partitions(cluster: ScriptedCluster) -> None:
     cluster.assigned = [1]
     take(worker_of(cluster))
     assert [leader for leader, _ in cluster.fetched] == [2]
@@ -189,7 +189,7 @@ def test_a_task_is_looked_after_several_times_per_lock(cluster: ScriptedCluster)
     assert worker.hold_interval_s == 5.0
 
 
-def test_an_older_broker_is_not_asked_for_renewals(cluster: ScriptedCluster) -> None:
+def test_an_older_broker_gets_no_renewals(cluster: ScriptedCluster) -> None:
     cluster.newest_acknowledge = 1
     worker = worker_of(cluster)
     task = take(worker)
@@ -197,9 +197,9 @@ def test_an_older_broker_is_not_asked_for_renewals(cluster: ScriptedCluster) -> 
     assert cluster.acknowledged == []
 
 
-def test_a_task_that_is_lost_is_told(cluster: ScriptedCluster) -> None:
+def test_a_lost_task_is_reported(cluster: ScriptedCluster) -> None:
     worker = worker_of(cluster)
     task = take(worker)
     cluster.partition_error = InvalidRecordState.code
-    with pytest.raises(KafkaError, match="another worker may have it"):
+    with pytest.raises(KafkaError, match="another worker may have the record"):
         worker.hold(task)

@@ -14,7 +14,7 @@ from headrace.protocol.schemas.records.metadata import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from tests.images import KAFKA_LEVELS, image_with
+from tests.builders.metadata_images import KAFKA_LEVELS, image_with
 
 DEFAULTS = ClusterDefaults(min_insync_replicas=2)
 
@@ -35,7 +35,7 @@ def test_an_empty_log_is_filled_in_a_transaction() -> None:
     assert written(messages).image.features == DEFAULT_LEVELS
 
 
-def test_old_levels_know_no_transactions() -> None:
+def test_old_levels_write_no_transactions() -> None:
     bootstrap = [FeatureLevelRecord("metadata.version", 13)]
     decision = activate(EMPTY, bootstrap, DEFAULTS, in_transaction=False)
     assert [record.message for record in decision.records] == bootstrap
@@ -51,12 +51,12 @@ def test_a_log_with_content_needs_nothing() -> None:
     assert list(activate(image_with(), (), DEFAULTS, in_transaction=False).records) == []
 
 
-def test_what_a_predecessor_left_open_is_aborted() -> None:
+def test_an_open_transaction_of_a_predecessor_is_aborted() -> None:
     (record,) = activate(image_with(), (), DEFAULTS, in_transaction=True).records
     assert isinstance(record.message, AbortTransactionRecord)
 
 
-def test_a_bootstrap_that_was_interrupted_is_done_again() -> None:
+def test_an_interrupted_bootstrap_is_repeated() -> None:
     bootstrap = feature_records(DEFAULT_LEVELS)
     decision = activate(EMPTY, bootstrap, DEFAULTS, in_transaction=True)
     first, second = decision.records[:2]

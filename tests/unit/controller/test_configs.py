@@ -21,10 +21,16 @@ from headrace.errors import (
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.schemas import alter_configs as replacing
 from headrace.protocol.schemas import incremental_alter_configs as incremental
-from headrace.protocol.schemas.records.metadata import ConfigRecord
+from headrace.protocol.schemas.records.metadata import ClearElrRecord, ConfigRecord
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_layers import BrokerLayers
-from tests.images import KAFKA_LEVELS, carried_out, image_with, replayed
+from tests.builders.metadata_images import (
+    KAFKA_LEVELS,
+    applied,
+    image_with,
+    replayed,
+    with_partition,
+)
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 RULES = SettingsRules(BrokerLayers(BrokerSettings()))
@@ -62,17 +68,17 @@ def error_of(decision: Decision[list[ConfigResult]]) -> type[KafkaError] | None:
 
 
 def orders_after(decision: Decision[list[ConfigResult]]) -> dict[str, str]:
-    return dict(carried_out(IMAGE, decision).configs_of(TOPIC, "orders"))
+    return dict(applied(IMAGE, decision).configs_of(TOPIC, "orders"))
 
 
-def test_set_and_delete_leave_the_rest_alone() -> None:
+def test_set_and_delete_leave_other_configs_unchanged() -> None:
     decision = change("retention.ms", "2000")
     assert orders_after(decision) == {"retention.ms": "2000", "segment.ms": "5000"}
     decision = change("retention.ms", operation=Operation.DELETE)
     assert orders_after(decision) == {"segment.ms": "5000"}
 
 
-def test_no_record_where_nothing_changes() -> None:
+def test_unchanged_configs_write_no_record() -> None:
     assert list(change("retention.ms", "1000").records) == []
     assert list(change("flush.ms", operation=Operation.DELETE).records) == []
 
@@ -85,10 +91,10 @@ def test_lists_can_be_added_to_and_taken_from() -> None:
     }
     both = replayed(IMAGE, [ConfigRecord(TOPIC, "orders", "cleanup.policy", "delete,compact")])
     decision = change("cleanup.policy", "delete", Operation.SUBTRACT, image=both)
-    assert carried_out(both, decision).configs_of(TOPIC, "orders")["cleanup.policy"] == "compact"
+    assert applied(both, decision).configs_of(TOPIC, "orders")["cleanup.policy"] == "compact"
 
 
-def test_replacing_removes_what_is_not_named() -> None:
+def test_replacing_removes_configs_that_are_not_named() -> None:
     assert orders_after(replace({"retention.ms": "7"})) == {"retention.ms": "7"}
     assert orders_after(replace({})) == {}
 
@@ -123,7 +129,9 @@ def test_validate_only_writes_nothing() -> None:
         (replace({"retention.ms": "soon"}), InvalidConfig),
     ],
 )
-def test_refusals(decision: Decision[list[ConfigResult]], error: type[KafkaError]) -> None:
+def test_invalid_changes_are_rejected(
+    decision: Decision[list[ConfigResult]], error: type[KafkaError]
+) -> None:
     assert error_of(decision) is error
 
 
@@ -154,23 +162,23 @@ def test_good_resources_are_changed_beside_bad_ones() -> None:
 
 def test_broker_configs_are_for_one_or_for_all() -> None:
     for name in ("", "1"):
-        image = carried_out(IMAGE, change("log.retention.ms", "5", kind=BROKER, of=name))
+        image = applied(IMAGE, change("log.retention.ms", "5", kind=BROKER, of=name))
         assert image.configs_of(BROKER, name) == {"log.retention.ms": "5"}
 
 
 def test_a_broker_config_is_written_even_if_unchanged() -> None:
     """The record makes brokers read again what the value points to."""
-    image = carried_out(IMAGE, change("log.retention.ms", "5", kind=BROKER, of=""))
+    image = applied(IMAGE, change("log.retention.ms", "5", kind=BROKER, of=""))
     assert len(change("log.retention.ms", "5", kind=BROKER, of="", image=image).records) == 1
 
 
-def test_configs_that_another_version_stored_do_not_stand_in_the_way() -> None:
+def test_configs_stored_by_another_version_do_not_block_changes() -> None:
     image = replayed(IMAGE, [ConfigRecord(BROKER, "", "from.the.future", "1")])
     assert error_of(change("log.retention.ms", "5", kind=BROKER, of="", image=image)) is None
 
 
-def test_client_metrics_subscriptions_are_configs_too() -> None:
-    image = carried_out(IMAGE, change("interval.ms", "1000", kind=CLIENT_METRICS, of="mine"))
+def test_subscriptions_to_client_metrics_are_configs() -> None:
+    image = applied(IMAGE, change("interval.ms", "1000", kind=CLIENT_METRICS, of="mine"))
     assert image.configs_of(CLIENT_METRICS, "mine") == {"interval.ms": "1000"}
 
 
@@ -182,3 +190,57 @@ def test_min_insync_replicas_is_pinned_while_eligible_leaders_depend_on_it() -> 
     assert error_of(deletion) is InvalidConfig
     assert error_of(change(name, "2", kind=BROKER, of="", image=image)) is None
     assert error_of(change(name, "2", image=image)) is None
+
+
+# Eligible leaders.
+
+WITH_ELR = with_partition(
+    image_with(topics={"orders": 1, "payments": 1}, levels=KAFKA_LEVELS),
+    "orders",
+    0,
+    isr=[],
+    leader=-1,
+    elr=[1],
+    last_known_elr=[1],
+)
+MIN_ISR = "min.insync.replicas"
+
+
+def cleared(decision: Decision[list[ConfigResult]]) -> list[str]:
+    messages = [record.message for record in decision.records]
+    return [one.topic_name for one in messages if isinstance(one, ClearElrRecord)]
+
+
+def test_another_min_isr_of_a_topic_clears_its_eligible_leaders() -> None:
+    decision = change(MIN_ISR, "2", image=WITH_ELR)
+    assert cleared(decision) == ["orders"]
+    partition = applied(WITH_ELR, decision).topics["orders"].partitions[0]
+    assert (partition.elr, partition.last_known_elr) == ((), ())
+    changed = applied(WITH_ELR, decision)
+    assert cleared(change(MIN_ISR, operation=Operation.DELETE, image=changed)) == ["orders"]
+    assert cleared(replace({}, changed)) == ["orders"]
+
+
+def test_another_min_isr_of_the_cluster_clears_all_eligible_leaders() -> None:
+    decision = change(MIN_ISR, "2", kind=BROKER, of="", image=WITH_ELR)
+    assert cleared(decision) == [""]
+    assert applied(WITH_ELR, decision).topics["orders"].partitions[0].elr == ()
+
+
+def test_eligible_leaders_stay_if_min_isr_does() -> None:
+    changed = applied(WITH_ELR, change(MIN_ISR, "2", image=WITH_ELR))
+    assert cleared(change(MIN_ISR, "2", image=changed)) == []
+    of_all = applied(WITH_ELR, change(MIN_ISR, "2", kind=BROKER, of="", image=WITH_ELR))
+    assert cleared(change(MIN_ISR, "2", kind=BROKER, of="", image=of_all)) == []
+    assert cleared(change("retention.ms", "5", image=WITH_ELR)) == []
+    assert cleared(change(MIN_ISR, "2")) == []
+    assert list(change(MIN_ISR, "2", image=WITH_ELR, validate_only=True).records) == []
+
+
+@pytest.mark.parametrize(
+    ("of", "operation"), [("1", Operation.SET), ("1", Operation.DELETE), ("", Operation.DELETE)]
+)
+def test_with_eligible_leaders_the_cluster_has_one_min_isr(of: str, operation: int) -> None:
+    value = "2" if operation == Operation.SET else None
+    decision = change(MIN_ISR, value, operation, kind=BROKER, of=of, image=WITH_ELR)
+    assert error_of(decision) is InvalidConfig

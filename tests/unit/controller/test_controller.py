@@ -1,24 +1,36 @@
-"""The controller's shell: nothing is told before it is on disk, and nothing on disk is lost."""
+"""The controller's shell: replies follow the sync, and no synced record is lost."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headrace.controller.controller import Controller
-from headrace.controller.decision import Decision
+from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.controller.topics import TopicResult, create_topics
-from headrace.errors import KafkaStorageError, TopicAlreadyExists
+from headrace.errors import (
+    InvalidUpdateVersion,
+    KafkaStorageError,
+    NotController,
+    TopicAlreadyExists,
+)
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.features import DEFAULT_LEVELS
 from headrace.metadata.image import MetadataImage
+from headrace.metadata.log.metadata_log import MetadataLogSettings
 from headrace.metadata.records import UnreplayableRecord, VersionedRecord
 from headrace.protocol.schemas.create_topics import CreatableTopic
-from headrace.protocol.schemas.records.metadata import ConfigRecord, RemoveTopicRecord
-from headrace.raft.metadata_log import MetadataLogSettings
+from headrace.protocol.schemas.records.metadata import (
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    RemoveTopicRecord,
+)
+from headrace.protocol.schemas.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from headrace.runtime import files
-from tests.metadata_nodes import (
+from tests.builders.metadata_nodes import (
     NOW_MS,
     RULES,
     FixedClock,
@@ -34,7 +46,7 @@ def creation(controller: Controller, name: str) -> Callable[[MetadataImage], Dec
 
     def decide(image: MetadataImage) -> Decision[TopicResult]:
         topics = [CreatableTopic(name, 1, 1)]
-        decision = create_topics(image, topics, controller.defaults, RULES)
+        decision = create_topics(image, topics, ClusterDefaults(), RULES)
         return Decision(decision.records, decision.reply[0])
 
     return decide
@@ -43,6 +55,9 @@ def creation(controller: Controller, name: str) -> Callable[[MetadataImage], Dec
 def setting(name: str) -> Callable[[MetadataImage], Decision[None]]:
     record = VersionedRecord(ConfigRecord(4, "", name, "x"))
     return lambda image: Decision([record], None)
+
+
+RESOURCE = ConfigRecord(4, "", "held", "x")
 
 
 class HeldDisk:
@@ -86,14 +101,22 @@ async def test_a_first_start_fills_the_log_and_registers_the_node(tmp_path: Path
     assert image_in(tmp_path).brokers[1].fenced
 
 
-async def test_a_start_costs_one_sync_and_unfencing_another(tmp_path: Path) -> None:
+async def test_a_start_costs_three_syncs_and_a_first_start_four(tmp_path: Path) -> None:
+    """The epoch of the leader, the bootstrap records of an empty log, registering, unfencing.
+
+    A leader decides only after its epoch is committed: records of other leaders may precede it.
+    """
     disk = HeldDisk()
     controller = await started(formatted(tmp_path), background=disk.run)
-    assert disk.runs == 2
+    assert disk.runs == 4
+    await controller.stop(1)
+    disk = HeldDisk()
+    controller = await started(tmp_path, background=disk.run)
+    assert disk.runs == 3
     await controller.stop(1)
 
 
-async def test_a_restart_keeps_what_was_created(tmp_path: Path) -> None:
+async def test_a_restart_keeps_created_topics(tmp_path: Path) -> None:
     controller = await started(formatted(tmp_path))
     await controller.submit(creation(controller, "orders"))
     first_epoch = controller.broker_epoch
@@ -102,14 +125,14 @@ async def test_a_restart_keeps_what_was_created(tmp_path: Path) -> None:
     partition = controller.image.topics["orders"].partitions[0]
     assert (partition.leader, partition.leader_epoch) == (1, 0)
     assert controller.broker_epoch > first_epoch
-    assert controller.log.leader_epoch == 2
+    assert controller.replica.epoch == 2
     await controller.stop(1)
 
 
 async def test_after_a_crash_partitions_begin_a_new_term(tmp_path: Path) -> None:
     controller = await started(formatted(tmp_path))
     await controller.submit(creation(controller, "orders"))
-    await controller.close()  # Without fencing: as if the process had died.
+    await controller.end()
     controller = await started(tmp_path)
     partition = controller.image.topics["orders"].partitions[0]
     assert (partition.leader, partition.leader_epoch) == (1, 1)
@@ -144,7 +167,7 @@ async def test_a_reply_waits_for_the_sync(tmp_path: Path) -> None:
     await controller.stop(1)
 
 
-async def test_decisions_see_what_is_not_yet_synced(tmp_path: Path) -> None:
+async def test_decisions_depend_on_records_that_are_not_yet_synced(tmp_path: Path) -> None:
     disk = HeldDisk()
     controller = await started(formatted(tmp_path), background=disk.run)
     disk.is_held = True
@@ -158,7 +181,7 @@ async def test_decisions_see_what_is_not_yet_synced(tmp_path: Path) -> None:
     await controller.stop(1)
 
 
-async def test_what_gathers_during_a_sync_shares_the_next(tmp_path: Path) -> None:
+async def test_requests_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
     disk = HeldDisk()
     controller = await started(formatted(tmp_path), background=disk.run)
     before = disk.runs
@@ -173,7 +196,7 @@ async def test_what_gathers_during_a_sync_shares_the_next(tmp_path: Path) -> Non
     await controller.stop(1)
 
 
-async def test_listeners_hear_every_change_in_order(tmp_path: Path) -> None:
+async def test_listeners_receive_every_change_in_order(tmp_path: Path) -> None:
     controller = await started(formatted(tmp_path))
     heard: list[tuple[list[str], int]] = []
 
@@ -188,7 +211,7 @@ async def test_listeners_hear_every_change_in_order(tmp_path: Path) -> None:
     await controller.stop(1)
 
 
-async def test_a_listener_that_trips_does_not_stop_the_others(tmp_path: Path) -> None:
+async def test_a_failing_listener_does_not_stop_the_others(tmp_path: Path) -> None:
     controller = await started(formatted(tmp_path))
     heard: list[int] = []
 
@@ -202,7 +225,7 @@ async def test_a_listener_that_trips_does_not_stop_the_others(tmp_path: Path) ->
     await controller.stop(1)
 
 
-async def test_a_client_that_goes_away_takes_nothing_back(tmp_path: Path) -> None:
+async def test_a_cancelled_request_is_still_committed(tmp_path: Path) -> None:
     disk = HeldDisk()
     controller = await started(formatted(tmp_path), background=disk.run)
     disk.is_held = True
@@ -216,7 +239,7 @@ async def test_a_client_that_goes_away_takes_nothing_back(tmp_path: Path) -> Non
     await controller.stop(1)
 
 
-async def test_a_question_needs_no_disk(tmp_path: Path) -> None:
+async def test_a_read_needs_no_disk(tmp_path: Path) -> None:
     disk = HeldDisk()
     controller = await started(formatted(tmp_path), background=disk.run)
     before = disk.runs
@@ -258,12 +281,17 @@ async def test_a_full_disk_refuses_the_change_and_later_takes_it(
     assert "orders" in image_in(tmp_path).topics
 
 
-async def test_a_failed_sync_ends_it_for_good(tmp_path: Path) -> None:
-    """What the disk has of the records is unknown: no further word on them is safe."""
+async def test_a_failed_sync_stops_the_controller(tmp_path: Path) -> None:
+    """The content of the disk is unknown after a failed sync, so no further reply is safe."""
     disk = HeldDisk()
     controller = await started(formatted(tmp_path), background=disk.run)
     failures: list[KafkaStorageError] = []
-    controller.on_failure(failures.append)
+
+    def failed(error: KafkaStorageError) -> None:
+        failures.append(error)
+        controller.failed(error)
+
+    controller.replica.on_failure = failed
     disk.error = OSError(5, "Input/output error")
     with pytest.raises(KafkaStorageError):
         await controller.submit(creation(controller, "orders"))
@@ -334,3 +362,60 @@ async def test_real_threads_make_no_difference(tmp_path: Path) -> None:
     await asyncio.gather(*(controller.submit(setting(str(number))) for number in range(50)))
     await controller.stop(1)
     assert len(image_in(tmp_path).configs_of(4, "")) == 50
+
+
+# Leadership.
+
+
+async def test_a_controller_that_resigns_returns_to_the_committed_image(tmp_path: Path) -> None:
+    disk = HeldDisk()
+    controller = await started(formatted(tmp_path), background=disk.run)
+    committed = controller.image
+    disk.is_held = True
+    waiting = [asyncio.ensure_future(controller.submit(setting(name))) for name in "ab"]
+    await turns()
+    controller.replica.resign()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(one) for one in answers] == [NotController, NotController]
+    with pytest.raises(NotController):
+        await controller.submit(setting("c"))
+    disk.let_go()
+    await controller.end()
+    assert controller.image is committed
+
+
+async def test_a_rejected_write_does_not_end_an_open_transaction(tmp_path: Path) -> None:
+    controller = await started(formatted(tmp_path))
+    begin = [VersionedRecord(BeginTransactionRecord("t")), VersionedRecord(RESOURCE)]
+    await controller.submit(lambda image: Decision(begin, None))
+    nonsense = VersionedRecord(RemoveTopicRecord(bytes(16)))
+    unreadable = VersionedRecord(BeginTransactionRecord("another"))
+    with pytest.raises(UnreplayableRecord):
+        await controller.submit(lambda image: Decision([nonsense, unreadable], None))
+    assert "held" not in controller.image.configs_of(4, "")
+    end = [VersionedRecord(EndTransactionRecord())]
+    await controller.submit(lambda image: Decision(end, None))
+    assert controller.image.configs_of(4, "")["held"] == "x"
+    await controller.stop(1)
+
+
+async def test_a_static_quorum_is_upgraded_to_voters_in_the_log(tmp_path: Path) -> None:
+    formatted(tmp_path)
+    shutil.rmtree(tmp_path / "__cluster_metadata-0")
+    controller = await started(tmp_path)
+    assert controller.quorum.kraft_version == 0
+    raising = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("kraft.version", 1)])
+    checking = UpdateFeaturesRequest(raising.timeout_ms, raising.feature_updates, True)
+    await controller.ask(checking)
+    assert controller.quorum.kraft_version == 0
+    await controller.ask(raising)
+    assert controller.quorum.kraft_version == 1
+    await controller.submit(creation(controller, "orders"))
+    lowering = FeatureUpdateKey("kraft.version", 0, upgrade_type=3)
+    with pytest.raises(InvalidUpdateVersion, match="only be raised"):
+        await controller.ask(UpdateFeaturesRequest(feature_updates=[lowering]))
+    await controller.stop(1)
+    again = await started(tmp_path)
+    assert again.quorum.kraft_version == 1
+    assert list(again.image.topics) == ["orders"]
+    await again.stop(1)

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from headrace.controller.controller import Controller
-from headrace.controller.decision import Decision
+from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.controller.topics import TopicResult, create_topics
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.schemas.create_topics import CreatableTopic
 from headrace.runtime import files
-from tests.metadata_nodes import RULES, FixedClock, formatted, started
+from tests.builders.metadata_nodes import RULES, FixedClock, formatted, started
 
 STEPS = ("pwrite", "fsync", "replace", "rename", "unlink", "ftruncate")
 
@@ -46,7 +45,7 @@ async def live(directory: Path, crashes: Crashes) -> None:
     clock = FixedClock()
     controller = await started(formatted(directory), clock=clock)
     for name in ("first", "second", "third", "fourth"):
-        await controller.submit(partial(created, name=name, controller=controller))
+        await controller.submit(partial(created, name=name))
         crashes.acknowledged.append(name)
         if name == "second":
             clock.now += 1_000_000_000
@@ -54,11 +53,9 @@ async def live(directory: Path, crashes: Crashes) -> None:
     await controller.stop(1)
 
 
-def created(
-    image: MetadataImage, *, name: str, controller: Controller
-) -> Decision[list[TopicResult]]:
+def created(image: MetadataImage, *, name: str) -> Decision[list[TopicResult]]:
     topics = [CreatableTopic(name, 2, 1)]
-    return create_topics(image, topics, controller.defaults, RULES)
+    return create_topics(image, topics, ClusterDefaults(), RULES)
 
 
 async def test_nothing_acknowledged_is_lost_in_a_crash(

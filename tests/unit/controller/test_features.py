@@ -6,8 +6,13 @@ from headrace.controller.decision import ClusterDefaults
 from headrace.controller.features import FeatureUpdate, UpgradeType, update_features
 from headrace.errors import InvalidUpdateVersion
 from headrace.metadata.image import MetadataImage
-from headrace.protocol.schemas.records.metadata import BrokerFeature, ConfigRecord
-from tests.images import carried_out, image_with, registered, replayed
+from headrace.protocol.schemas.records.metadata import (
+    BrokerFeature,
+    ConfigRecord,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+from tests.builders.metadata_images import applied, image_with, registered, replayed
 
 DEFAULTS = ClusterDefaults(min_insync_replicas=2)
 IMAGE = image_with()
@@ -15,7 +20,7 @@ SAFE, UNSAFE = UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 
 
 def updated(*updates: FeatureUpdate, image: MetadataImage = IMAGE) -> MetadataImage:
-    return carried_out(image, update_features(image, updates, 1, DEFAULTS))
+    return applied(image, update_features(image, updates, 1, DEFAULTS))
 
 
 def test_features_go_up_together() -> None:
@@ -56,12 +61,12 @@ def test_metadata_may_go_back_where_its_records_did_not_change() -> None:
         FeatureUpdate("kraft.version", 0),
     ],
 )
-def test_refusals(update: FeatureUpdate) -> None:
+def test_invalid_updates_are_rejected(update: FeatureUpdate) -> None:
     with pytest.raises(InvalidUpdateVersion):
         updated(update)
 
 
-def test_one_bad_update_stops_all() -> None:
+def test_an_invalid_update_rejects_all() -> None:
     with pytest.raises(InvalidUpdateVersion, match="unknown"):
         updated(FeatureUpdate("metadata.version", 30), FeatureUpdate("unknown.version", 1))
 
@@ -72,6 +77,18 @@ def test_every_broker_must_be_able_to_follow() -> None:
         updated(FeatureUpdate("metadata.version", 30), image=replayed(IMAGE, [old]))
 
 
+def test_every_controller_and_every_fenced_broker_must_be_able_to_follow() -> None:
+    update = FeatureUpdate("metadata.version", 30)
+    standby = RegisterControllerRecord(
+        3, b"c" * 16, features=[ControllerFeature("metadata.version", 7, 27)]
+    )
+    with pytest.raises(InvalidUpdateVersion, match="controller 3 supports levels 7 to 27"):
+        updated(update, image=replayed(IMAGE, [standby]))
+    stopped = registered(2, fenced=True, features=[BrokerFeature("metadata.version", 7, 25)])
+    with pytest.raises(InvalidUpdateVersion, match="broker 2"):
+        updated(update, image=replayed(IMAGE, [stopped]))
+
+
 def test_eligible_leaders_pin_min_insync_replicas() -> None:
     image = replayed(IMAGE, [ConfigRecord(4, "1", "min.insync.replicas", "3")])
     image = updated(FeatureUpdate("eligible.leader.replicas.version", 1), image=image)
@@ -80,7 +97,7 @@ def test_eligible_leaders_pin_min_insync_replicas() -> None:
     assert image.uses_elr
 
 
-def test_eligible_leaders_need_a_metadata_version_that_knows_them() -> None:
+def test_eligible_leaders_need_a_metadata_version_that_supports_them() -> None:
     image = image_with(levels={"metadata.version": 22})
     with pytest.raises(InvalidUpdateVersion, match="23"):
         updated(FeatureUpdate("eligible.leader.replicas.version", 1), image=image)

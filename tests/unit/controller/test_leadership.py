@@ -6,13 +6,7 @@ import msgspec
 import pytest
 
 from headrace.controller.decision import ClusterDefaults
-from headrace.controller.leadership import (
-    Election,
-    PartitionChange,
-    arrive,
-    leave,
-    retire,
-)
+from headrace.controller.leadership import Election, PartitionChange, arrive, leave, retire
 from headrace.metadata.image import LOST_DIRECTORY, NO_LEADER, MetadataImage, PartitionImage
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.metadata import (
@@ -20,7 +14,13 @@ from headrace.protocol.schemas.records.metadata import (
     ConfigRecord,
     PartitionChangeRecord,
 )
-from tests.images import KAFKA_LEVELS, image_with, replayed, topic_id
+from tests.builders.metadata_images import (
+    KAFKA_LEVELS,
+    image_with,
+    replayed,
+    topic_id,
+    with_partition,
+)
 
 DEFAULTS = ClusterDefaults()
 ORDERS = topic_id("orders")
@@ -42,7 +42,7 @@ def of(replicas: list[int], isr: list[int], leader: int, **fields: Any) -> Parti
 
 
 def fields_of(record: Message | None) -> dict[str, Any]:
-    """What a record says beyond its partition."""
+    """Return the fields of a record that change the partition."""
     assert isinstance(record, PartitionChangeRecord)
     unchanged = PartitionChangeRecord(partition_id=0, topic_id=ORDERS)
     return {
@@ -66,16 +66,18 @@ def test_the_preferred_replica_takes_over_if_asked_for_and_in_sync() -> None:
 
 
 def test_the_first_replica_in_sync_follows_a_lost_leader() -> None:
+    """REP-9(a)"""
     record = change([2, 3], of([1, 3, 2], [1, 2, 3], 1), isr=(2, 3)).record()
     assert fields_of(record) == {"leader": 3, "isr": [2, 3]}
 
 
-def test_nobody_leads_when_nobody_in_sync_is_there() -> None:
+def test_a_partition_without_active_in_sync_replicas_has_no_leader() -> None:
     record = change([2], of([1, 2], [1], 1), isr=()).record()
     assert fields_of(record) == {"leader": NO_LEADER}
 
 
-def test_an_unclean_election_needs_leave() -> None:
+def test_an_unclean_election_needs_permission() -> None:
+    """REP-9(b)"""
     partition = of([1, 2], [1], NO_LEADER)
     assert change([2], partition).record() is None
     record = change([2], partition, election=Election.UNCLEAN).record()
@@ -89,7 +91,7 @@ def test_an_isr_shrink_alone_keeps_the_term_except_for_old_brokers() -> None:
     assert fields_of(record) == {"isr": [1], "leader": 1}
 
 
-def test_who_leaves_a_small_isr_whole_stays_eligible() -> None:
+def test_a_replica_that_stops_in_a_small_isr_stays_eligible() -> None:
     """As Kafka 4.3 writes it when a broker with the only replica stops."""
     record = change([], of([1], [1], 1), isr=(), uses_elr=True).record()
     assert fields_of(record) == {
@@ -111,7 +113,7 @@ def test_an_eligible_leader_brings_the_isr_back() -> None:
     }
 
 
-def test_who_crashed_is_not_eligible() -> None:
+def test_a_crashed_replica_is_not_eligible() -> None:
     record = change(
         [2],
         of([1, 2], [1, 2], 1),
@@ -141,6 +143,20 @@ def test_a_large_enough_isr_needs_no_eligible_leaders() -> None:
     assert fields_of(record) == {"isr": [1, 2], "eligible_leader_replicas": []}
 
 
+def test_eligible_leaders_count_once_more_after_they_are_disabled() -> None:
+    partition = of([1, 2], [], NO_LEADER, elr=(2,))
+    assert fields_of(change([1, 2], partition).record()) == {
+        "isr": [2],
+        "leader": 2,
+        "eligible_leader_replicas": [],
+    }
+
+
+def test_a_partition_that_never_had_a_leader_has_no_last_known_one() -> None:
+    record = change([], of([1, 2], [1], NO_LEADER), isr=(), uses_elr=True).record()
+    assert fields_of(record) == {"isr": [], "eligible_leader_replicas": [1]}
+
+
 # Brokers that come and go.
 
 
@@ -159,7 +175,7 @@ def test_a_broker_that_leaves_hands_over() -> None:
     assert record.version == 2
 
 
-def test_a_partition_that_nobody_else_can_lead_waits_for_its_broker() -> None:
+def test_a_partition_without_another_replica_waits_for_its_broker() -> None:
     assert leave(image_with(topics={"orders": 3}), 1, DEFAULTS) == []
     assert leave(image_with(topics={"orders": 3}, levels=KAFKA_LEVELS), 1, DEFAULTS) == []
 
@@ -185,12 +201,21 @@ def test_a_retired_broker_leaves_its_partitions_without_a_leader() -> None:
     assert (partition.leader, partition.isr) == (NO_LEADER, (1,))
 
 
+def test_a_retired_broker_is_not_eligible_to_lead() -> None:
+    """It has no epoch any more that would show a crash when it registers again."""
+    image = image_with(topics={"orders": 1}, brokers=[1, 2], replicas=[1, 2], levels=KAFKA_LEVELS)
+    image = with_partition(image, "orders", 0, isr=[], leader=NO_LEADER, elr=[1, 2])
+    image = replayed(image, [BrokerRegistrationChangeRecord(2, 102, fenced=1)])
+    after = replayed(image, [record.message for record in retire(image, 1, DEFAULTS)])
+    assert after.topics["orders"].partitions[0].elr == (2,)
+
+
 def leaderless(**options: Any) -> MetadataImage:
     image = image_with(topics={"orders": 1}, **options)
     return replayed(image, [PartitionChangeRecord(0, ORDERS, leader=NO_LEADER)])
 
 
-def test_an_arriving_broker_leads_what_waited_for_it() -> None:
+def test_an_arriving_broker_leads_partitions_that_waited_for_it() -> None:
     image = leaderless(fenced=[1])
     (record,) = arrive(image, image.brokers[1], DEFAULTS)
     assert fields_of(record.message) == {"leader": 1}

@@ -7,7 +7,8 @@ import pytest
 from headrace.controller.placement import place_replicas
 from headrace.errors import InvalidReplicationFactor
 from headrace.metadata.image import MetadataImage
-from tests.images import image_with, registered, replayed
+from headrace.protocol.schemas.records.metadata import BrokerRegistrationChangeRecord
+from tests.builders.metadata_images import image_with, registered, replayed
 
 
 def first(bound: int) -> int:
@@ -68,3 +69,37 @@ def test_a_start_by_chance_spreads_single_partitions() -> None:
     image = image_with(brokers=range(3))
     leaders = {place_replicas(image, 1, 1)[0][0] for _ in range(100)}
     assert leaders == {0, 1, 2}
+
+
+def test_a_broker_that_is_shutting_down_gets_no_replica() -> None:
+    leaving = BrokerRegistrationChangeRecord(2, 102, in_controlled_shutdown=1)
+    image = replayed(image_with(brokers=[1, 2, 3]), [leaving])
+    for replicas in place_replicas(image, 6, 2):
+        assert 2 not in replicas
+    with pytest.raises(InvalidReplicationFactor, match="2 are registered"):
+        place_replicas(image, 1, 3)
+    stopped = replayed(image, [BrokerRegistrationChangeRecord(2, 102, fenced=1)])
+    assert place_replicas(stopped, 1, 3)[0][2] == 2
+
+
+def test_a_cluster_without_active_broker_places_nothing() -> None:
+    for brokers in ([1], [1, 2]):
+        with pytest.raises(InvalidReplicationFactor, match="fenced or shutting down"):
+            place_replicas(image_with(brokers=brokers, fenced=brokers), 1, 1)
+
+
+def test_the_leaders_of_one_broker_share_their_replicas_with_all_others() -> None:
+    """All leaders of a failed broker would otherwise move to one other broker."""
+    placed = place_replicas(image_with(brokers=range(5)), 500, 3)
+    leaders = Counter(replicas[0] for replicas in placed)
+    assert leaders == dict.fromkeys(range(5), 100)
+    for broker in range(5):
+        next_leaders = Counter(replicas[1] for replicas in placed if replicas[0] == broker)
+        assert len(next_leaders) == 4
+        assert max(next_leaders.values()) < 50
+
+
+def test_shuffled_racks_still_get_one_replica_each() -> None:
+    image = in_racks(a=[0, 1, 2], b=[3, 4, 5], c=[6, 7, 8])
+    for replicas in place_replicas(image, 200, 3):
+        assert sorted(replica // 3 for replica in replicas) == [0, 1, 2]

@@ -1,4 +1,7 @@
-"""How a broker joins, serves, stops, loses a disk and is forgotten."""
+"""A broker registers, is unfenced and fenced, loses a disk and is unregistered."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -6,36 +9,47 @@ from headrace.controller.decision import ClusterDefaults
 from headrace.controller.registration import (
     BrokerIdentity,
     ControllerIdentity,
-    assign_directories,
+    begin_shutdown,
+    check_epoch,
+    cordon_directories,
+    fence_broker,
     register_broker,
     register_controller,
-    shut_down_broker,
     take_directories_offline,
     unfence_broker,
     unregister_broker,
 )
 from headrace.errors import (
     BrokerIdNotRegistered,
+    DuplicateBrokerRegistration,
     InvalidRegistration,
     StaleBrokerEpoch,
     UnsupportedVersion,
 )
 from headrace.metadata.features import SUPPORTED, VersionRange
-from headrace.metadata.image import NO_LEADER, UNASSIGNED_DIRECTORY, Endpoint
+from headrace.metadata.image import (
+    NO_LEADER,
+    UNASSIGNED_DIRECTORY,
+    Endpoint,
+    MetadataImage,
+    PartitionImage,
+)
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
 from headrace.protocol.uuids import Uuid
-from tests.images import (
+from tests.builders.metadata_images import (
     KAFKA_LEVELS,
-    carried_out,
+    applied,
     directory_id,
     image_with,
     registered,
     replayed,
     topic_id,
+    with_partition,
 )
 
 DEFAULTS = ClusterDefaults()
@@ -57,10 +71,29 @@ def identity(
     )
 
 
+def replicated(*, levels: Mapping[str, int] | None = None, **state: Any) -> MetadataImage:
+    """A partition on the brokers 1 and 2, in a state."""
+    image = image_with(
+        topics={"orders": 1},
+        brokers=[1, 2],
+        replicas=[1, 2],
+        levels=levels or {"metadata.version": 25},
+    )
+    return with_partition(image, "orders", 0, **state)
+
+
+def orders(image: MetadataImage) -> PartitionImage:
+    return image.topics["orders"].partitions[0]
+
+
+def written(image: MetadataImage, records: Iterable[VersionedRecord]) -> MetadataImage:
+    return replayed(image, [record.message for record in records])
+
+
 def test_a_broker_registers_fenced_under_the_next_offset() -> None:
     image = image_with(brokers=[])
     decision = register_broker(image, identity(), 42, DEFAULTS)
-    broker = carried_out(image, decision).brokers[1]
+    broker = applied(image, decision).brokers[1]
     assert decision.reply == broker.epoch == 42
     assert broker.fenced
     assert (broker.endpoints, broker.directories) == ((ENDPOINT,), (directory_id(1),))
@@ -71,7 +104,7 @@ def test_the_same_incarnation_only_amends_its_registration() -> None:
     image = image_with()
     same = identity(image.brokers[1].incarnation_id)
     decision = register_broker(image, same, 500, DEFAULTS)
-    broker = carried_out(image, decision).brokers[1]
+    broker = applied(image, decision).brokers[1]
     assert (decision.reply, broker.epoch, broker.fenced) == (101, 101, False)
     assert broker.endpoints == (ENDPOINT,)
 
@@ -86,7 +119,7 @@ def test_after_a_clean_stop_partitions_are_as_they_were() -> None:
 def test_after_a_crash_partitions_begin_a_new_term(levels: dict[str, int]) -> None:
     image = image_with(topics={"orders": 2}, levels=levels)
     decision = register_broker(image, identity(), 500, DEFAULTS)
-    partitions = carried_out(image, decision).topics["orders"].partitions
+    partitions = applied(image, decision).topics["orders"].partitions
     assert [(one.leader, one.leader_epoch, one.isr) for one in partitions] == [(1, 1, (1,))] * 2
 
 
@@ -109,7 +142,7 @@ def test_directories_must_be_the_brokers_own(directories: tuple[Uuid, ...]) -> N
         register_broker(image, identity(directories=directories), 1, DEFAULTS)
 
 
-def test_a_broker_must_speak_the_levels_in_force() -> None:
+def test_a_broker_must_support_the_current_levels() -> None:
     image = image_with(levels={"metadata.version": 25, "from.the.future": 1})
     with pytest.raises(UnsupportedVersion, match=r"from\.the\.future"):
         register_broker(image, identity(), 1, DEFAULTS)
@@ -124,62 +157,130 @@ def test_a_broker_must_speak_the_levels_in_force() -> None:
         register_broker(image_with(), old, 1, DEFAULTS)
 
 
-def test_a_controller_registers_where_the_cluster_knows_controllers() -> None:
+def test_a_controller_registers_if_the_metadata_version_supports_it() -> None:
     controller = ControllerIdentity(controller_id=1, incarnation_id=b"c" * 16, endpoints=[ENDPOINT])
-    image = carried_out(image_with(), register_controller(image_with(), controller))
+    image = applied(image_with(), register_controller(image_with(), controller))
     assert image.controllers[1].endpoints == (ENDPOINT,)
     old = image_with(levels={"metadata.version": 14})
     assert list(register_controller(old, controller).records) == []
 
 
-def test_unfencing_elects_leaders_for_what_waited() -> None:
+def test_another_process_cannot_take_the_id_of_a_live_broker() -> None:
+    image = image_with()
+    with pytest.raises(DuplicateBrokerRegistration):
+        register_broker(image, identity(), 500, DEFAULTS, has_live_session=True)
+    same = identity(image.brokers[1].incarnation_id)
+    assert register_broker(image, same, 500, DEFAULTS, has_live_session=True).reply == 101
+
+
+def test_a_new_incarnation_after_a_clean_stop_stays_eligible_to_lead() -> None:
+    image = replicated(levels=KAFKA_LEVELS, isr=[], leader=NO_LEADER, elr=[1, 2])
+    after = applied(image, register_broker(image, identity(previous=101), 500, DEFAULTS))
+    assert after.topics["orders"].partitions[0].elr == (1, 2)
+
+
+def test_a_new_incarnation_after_a_crash_is_neither_in_sync_nor_eligible() -> None:
+    image = replicated(levels=KAFKA_LEVELS, isr=[1, 2], leader=1, elr=[])
+    partition = orders(applied(image, register_broker(image, identity(), 500, DEFAULTS)))
+    assert (partition.leader, partition.isr, partition.elr) == (2, (2,), ())
+    image = replicated(levels=KAFKA_LEVELS, isr=[], leader=NO_LEADER, elr=[1, 2])
+    partition = orders(applied(image, register_broker(image, identity(), 500, DEFAULTS)))
+    assert (partition.leader, partition.elr) == (2, ())
+
+
+def test_the_last_member_in_sync_stays_without_eligible_leaders() -> None:
+    image = replicated(isr=[1], leader=1)
+    partition = orders(applied(image, register_broker(image, identity(), 500, DEFAULTS)))
+    assert (partition.leader, partition.isr) == (NO_LEADER, (1,))
+
+
+def test_a_node_must_support_the_level_of_the_quorum() -> None:
+    static = BrokerIdentity(
+        broker_id=1,
+        incarnation_id=b"n" * 16,
+        endpoints=[ENDPOINT],
+        directories=[directory_id(1)],
+        features={**SUPPORTED, "kraft.version": VersionRange(0, 0)},
+    )
+    register_broker(image_with(), static, 1, DEFAULTS)
+    with pytest.raises(UnsupportedVersion, match=r"kraft\.version"):
+        register_broker(image_with(), static, 1, DEFAULTS, kraft_version=1)
+    old = ControllerIdentity(
+        controller_id=1,
+        incarnation_id=b"c" * 16,
+        endpoints=[ENDPOINT],
+        features={"metadata.version": VersionRange(7, 30)},
+    )
+    with pytest.raises(UnsupportedVersion):
+        register_controller(image_with(), old)
+
+
+def test_unfencing_elects_leaders_for_waiting_partitions() -> None:
     image = image_with(topics={"orders": 1}, fenced=[1])
     image = replayed(image, [PartitionChangeRecord(0, topic_id("orders"), leader=NO_LEADER)])
-    image = carried_out(image, unfence_broker(image, 1, 101, DEFAULTS))
+    image = written(image, unfence_broker(image, image.brokers[1], DEFAULTS))
     assert image.is_active(1)
     assert image.topics["orders"].partitions[0].leader == 1
 
 
-def test_at_the_newest_level_a_broker_says_that_no_directory_is_cordoned() -> None:
-    image = image_with(fenced=[1], levels=KAFKA_LEVELS)
-    decision = unfence_broker(image, 1, 101, DEFAULTS)
-    assert [record.version for record in decision.records] == [3, 0]
-    assert carried_out(image, decision).brokers[1].cordoned_directories == ()
+def test_cordoned_directories_are_stored_from_the_newest_level_on() -> None:
+    image = image_with(levels=KAFKA_LEVELS)
+    cordoned = [directory_id(1)]
+    (record,) = cordon_directories(image, image.brokers[1], cordoned)
+    image = written(image, [record])
+    assert record.version == 3
+    assert image.brokers[1].cordoned_directories == (directory_id(1),)
+    assert cordon_directories(image, image.brokers[1], cordoned) == []
+    assert cordon_directories(image, image.brokers[1], None) == []
+    old = image_with()
+    assert cordon_directories(old, old.brokers[1], cordoned) == []
 
 
 def test_a_stale_epoch_is_refused() -> None:
     with pytest.raises(StaleBrokerEpoch):
-        unfence_broker(image_with(), 1, 7, DEFAULTS)
+        check_epoch(image_with(), 1, 7)
     with pytest.raises(BrokerIdNotRegistered):
-        unfence_broker(image_with(), 9, 7, DEFAULTS)
+        check_epoch(image_with(), 9, 7)
 
 
-def test_a_clean_stop_fences_and_keeps_what_only_this_broker_has() -> None:
+def test_a_fenced_broker_goes_on_leading_partitions_of_its_own_only() -> None:
     image = image_with(topics={"orders": 2})
-    decision = shut_down_broker(image, 1, 101, DEFAULTS)
-    assert [type(record.message) for record in decision.records] == [
-        BrokerRegistrationChangeRecord,
-        BrokerRegistrationChangeRecord,
-    ]
-    assert [record.version for record in decision.records] == [1, 0]
-    image = carried_out(image, decision)
+    (record,) = fence_broker(image, image.brokers[1], DEFAULTS)
+    assert isinstance(record.message, BrokerRegistrationChangeRecord)
+    image = written(image, [record])
     assert image.brokers[1].fenced
-    assert image.topics["orders"].partitions[0].leader == 1
+    assert orders(image).leader == 1
 
 
-def test_a_clean_stop_hands_over_what_others_have() -> None:
-    image = image_with(topics={"orders": 1}, brokers=[1, 2], replicas=[1, 2])
-    image = carried_out(image, shut_down_broker(image, 1, 101, DEFAULTS))
-    assert image.topics["orders"].partitions[0].leader == 2
+def test_a_fenced_broker_hands_over_partitions_with_other_replicas() -> None:
+    image = replicated(isr=[1, 2], leader=1)
+    partition = orders(written(image, fence_broker(image, image.brokers[1], DEFAULTS)))
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
 
 
-def test_a_fenced_broker_stops_without_a_word() -> None:
-    assert list(shut_down_broker(image_with(fenced=[1]), 1, 101, DEFAULTS).records) == []
+def test_fencing_the_last_replica_in_sync_leaves_a_partition_without_leader() -> None:
+    image = replicated(isr=[1], leader=1)
+    partition = orders(written(image, fence_broker(image, image.brokers[1], DEFAULTS)))
+    assert (partition.leader, partition.isr) == (NO_LEADER, (1,))
+    image = replicated(levels=KAFKA_LEVELS, isr=[1], leader=1)
+    partition = orders(written(image, fence_broker(image, image.brokers[1], DEFAULTS)))
+    assert (partition.leader, partition.isr, partition.elr) == (NO_LEADER, (), (1,))
+    assert partition.last_known_elr == (1,)
+
+
+@pytest.mark.parametrize(("level", "is_shown"), [(25, True), (7, False)])
+def test_a_controlled_shutdown_is_shown_where_the_metadata_version_has_it(
+    level: int, is_shown: bool
+) -> None:
+    image = replicated(levels={"metadata.version": level}, isr=[1, 2], leader=1)
+    image = written(image, begin_shutdown(image, image.brokers[1], DEFAULTS))
+    assert image.brokers[1].in_controlled_shutdown is is_shown
+    assert (orders(image).leader, image.brokers[1].fenced) == (2, False)
 
 
 def test_a_broker_can_be_forgotten() -> None:
     image = image_with(topics={"orders": 1})
-    image = carried_out(image, unregister_broker(image, 1, DEFAULTS))
+    image = applied(image, unregister_broker(image, 1, DEFAULTS))
     assert image.brokers == {}
     assert image.topics["orders"].partitions[0].leader == NO_LEADER
     with pytest.raises(BrokerIdNotRegistered):
@@ -198,18 +299,7 @@ def test_a_failed_disk_takes_its_partitions_offline_and_no_others() -> None:
             PartitionChangeRecord(1, topic_id("orders"), directories=[second]),
         ],
     )
-    image = carried_out(image, take_directories_offline(image, 1, 101, [first], DEFAULTS))
+    image = written(image, take_directories_offline(image, image.brokers[1], [first], DEFAULTS))
     assert [one.leader for one in image.topics["orders"].partitions] == [NO_LEADER, 1]
     assert image.brokers[1].directories == (second,)
-    assert list(take_directories_offline(image, 1, 101, [first], DEFAULTS).records) == []
-
-
-def test_a_broker_tells_which_directory_it_chose() -> None:
-    image = image_with(topics={"orders": 1})
-    chosen = b"c" * 16
-    partition = (topic_id("orders"), 0)
-    decision = assign_directories(image, 1, {partition: chosen, (b"gone" * 4, 0): chosen})
-    image = carried_out(image, decision)
-    assert image.topics["orders"].partitions[0].directories == (chosen,)
-    assert image.topics["orders"].partitions[0].leader_epoch == 0
-    assert list(assign_directories(image, 1, {partition: chosen}).records) == []
+    assert take_directories_offline(image, image.brokers[1], [first], DEFAULTS) == []

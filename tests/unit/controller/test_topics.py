@@ -6,12 +6,7 @@ import pytest
 
 from headrace.controller.configs import ConfigRules
 from headrace.controller.decision import ClusterDefaults, Decision
-from headrace.controller.topics import (
-    TopicResult,
-    create_partitions,
-    create_topics,
-    delete_topics,
-)
+from headrace.controller.topics import TopicResult, create_partitions, create_topics, delete_topics
 from headrace.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -42,14 +37,21 @@ from headrace.protocol.schemas.records.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from tests.images import carried_out, directory_id, image_with, registered, replayed, topic_id
+from tests.builders.metadata_images import (
+    applied,
+    directory_id,
+    image_with,
+    registered,
+    replayed,
+    topic_id,
+)
 
 IMAGE = image_with()
 DEFAULTS = ClusterDefaults(num_partitions=2)
 
 
 class AnyConfig(ConfigRules):
-    """Knows one bad value."""
+    """Rejects one value."""
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         if "bad" in configs.values():
@@ -90,21 +92,21 @@ def test_a_topic_is_created_with_partitions_and_configs() -> None:
     decision = create(topic)
     kinds = [type(record.message) for record in decision.records]
     assert kinds == [TopicRecord, ConfigRecord, PartitionRecord, PartitionRecord, PartitionRecord]
-    image = carried_out(IMAGE, decision)
+    image = applied(IMAGE, decision)
     assert image.configs_of(2, "orders") == {"retention.ms": "1000"}
     first = image.topics["orders"].partitions[0]
     assert (first.replicas, first.isr, first.leader, first.leader_epoch) == ((1,), (1,), 1, 0)
     assert first.directories == (directory_id(1),)
 
 
-def test_the_answer_tells_id_and_size() -> None:
+def test_the_answer_has_id_and_size() -> None:
     decision = create(creatable("orders", 3))
     (result,) = decision.reply
     assert (result.name, result.num_partitions, result.replication_factor) == ("orders", 3, 1)
-    assert result.topic_id == carried_out(IMAGE, decision).topics["orders"].id
+    assert result.topic_id == applied(IMAGE, decision).topics["orders"].id
 
 
-def test_minus_one_stands_for_the_brokers_defaults() -> None:
+def test_minus_one_takes_the_brokers_defaults() -> None:
     (result,) = create(creatable("orders", -1, -1)).reply
     assert (result.num_partitions, result.replication_factor) == (2, 1)
 
@@ -122,18 +124,18 @@ def test_good_topics_are_created_beside_bad_ones() -> None:
         InvalidTopicException,
         InvalidPartitions,
     ]
-    assert list(carried_out(IMAGE, decision).topics) == ["good"]
+    assert list(applied(IMAGE, decision).topics) == ["good"]
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a b", "a/b", "a:b", "ü", "x" * 250, "line\n", "tab\t", "\0"]
 )
-def test_impossible_names(name: str) -> None:
+def test_impossible_names_are_rejected(name: str) -> None:
     assert error_of(create(creatable(name))) is InvalidTopicException
 
 
 @pytest.mark.parametrize("name", ["a", "...", "-", "_", "x" * 249, "A.b_C-9", "__consumer_offsets"])
-def test_possible_names(name: str) -> None:
+def test_possible_names_are_accepted(name: str) -> None:
     assert error_of(create(creatable(name))) is None
 
 
@@ -141,12 +143,12 @@ def test_the_metadata_log_is_no_topic_for_clients() -> None:
     assert error_of(create(creatable("__cluster_metadata"))) is InvalidRequest
 
 
-def test_a_topic_that_is_there_is_not_created_again() -> None:
+def test_an_existing_topic_is_not_created_again() -> None:
     image = image_with(topics={"orders": 1})
     assert error_of(create(creatable("orders"), image=image)) is TopicAlreadyExists
 
 
-def test_names_that_metrics_cannot_tell_apart_collide() -> None:
+def test_names_that_are_equal_in_metrics_collide() -> None:
     image = image_with(topics={"a.b": 1})
     assert error_of(create(creatable("a_b"), image=image)) is InvalidTopicException
     assert error_of(create(creatable("a-b"), image=image)) is None
@@ -167,22 +169,22 @@ def test_a_topic_named_twice_is_refused_once() -> None:
 
 
 @pytest.mark.parametrize("partitions", [0, -2])
-def test_impossible_numbers_of_partitions(partitions: int) -> None:
+def test_impossible_numbers_of_partitions_are_rejected(partitions: int) -> None:
     assert error_of(create(creatable("orders", partitions))) is InvalidPartitions
 
 
 @pytest.mark.parametrize("replication_factor", [0, -2, 2, 32_767])
-def test_impossible_replication_factors(replication_factor: int) -> None:
+def test_impossible_replication_factors_are_rejected(replication_factor: int) -> None:
     decision = create(creatable("orders", 1, replication_factor))
     assert error_of(decision) is InvalidReplicationFactor
 
 
-def test_too_few_brokers_are_told_with_the_way_out() -> None:
+def test_too_few_brokers_are_reported_with_the_largest_possible_factor() -> None:
     (result,) = create(creatable("orders", 1, 3)).reply
     assert "at most 1" in str(result.error)
 
 
-def test_no_topics_while_every_broker_is_fenced() -> None:
+def test_no_topic_is_created_while_every_broker_is_fenced() -> None:
     image = image_with(fenced=[1])
     assert error_of(create(creatable("orders"), image=image)) is InvalidReplicationFactor
     assert error_of(create(assigned("orders", [1]), image=image)) is InvalidReplicaAssignment
@@ -199,7 +201,7 @@ def test_bad_configs_are_refused() -> None:
 def test_replicas_can_be_assigned_by_hand() -> None:
     image = image_with(brokers=[1, 2], fenced=[2])
     decision = create(assigned("orders", [2, 1], [1, 2]), image=image)
-    partitions = carried_out(image, decision).topics["orders"].partitions
+    partitions = applied(image, decision).topics["orders"].partitions
     assert [one.replicas for one in partitions] == [(2, 1), (1, 2)]
     assert [one.isr for one in partitions] == [(1,), (1,)]
     assert [one.leader for one in partitions] == [1, 1]
@@ -216,13 +218,15 @@ def test_replicas_can_be_assigned_by_hand() -> None:
         CreatableTopic("orders", -1, -1, [CreatableReplicaAssignment(0, [1])] * 2),
     ],
 )
-def test_impossible_assignments(topic: CreatableTopic) -> None:
+def test_impossible_assignments_are_rejected(topic: CreatableTopic) -> None:
     image = image_with(brokers=[1, 2])
     assert error_of(create(topic, image=image)) is InvalidReplicaAssignment
 
 
 @pytest.mark.parametrize(("partitions", "replication_factor"), [(1, -1), (-1, 1)])
-def test_an_assignment_leaves_no_room_for_numbers(partitions: int, replication_factor: int) -> None:
+def test_an_assignment_excludes_numbers_of_partitions_and_replicas(
+    partitions: int, replication_factor: int
+) -> None:
     topic = assigned("orders", [1])
     topic.num_partitions, topic.replication_factor = partitions, replication_factor
     assert error_of(create(topic)) is InvalidRequest
@@ -241,7 +245,7 @@ def test_too_many_partitions_in_all_are_refused() -> None:
 
 def test_a_broker_with_several_directories_chooses_itself() -> None:
     image = replayed(IMAGE, [registered(1, log_dirs=[b"a" * 16, b"b" * 16])])
-    created = carried_out(image, create(creatable("orders"), image=image))
+    created = applied(image, create(creatable("orders"), image=image))
     assert created.topics["orders"].partitions[0].directories == (UNASSIGNED_DIRECTORY,)
 
 
@@ -257,11 +261,11 @@ def test_partitions_are_written_as_the_cluster_can_read_them(level: int, version
 # Widening.
 
 
-def test_partitions_are_added_behind_those_there() -> None:
+def test_partitions_are_added_after_existing_ones() -> None:
     image = image_with(topics={"orders": 2})
     decision = create_partitions(image, [CreatePartitionsTopic("orders", 5, None)])
     assert len(decision.records) == 3
-    assert len(carried_out(image, decision).topics["orders"].partitions) == 5
+    assert len(applied(image, decision).topics["orders"].partitions) == 5
 
 
 def test_adding_partitions_can_be_tried_out() -> None:
@@ -290,7 +294,9 @@ def test_adding_partitions_can_be_tried_out() -> None:
         ),
     ],
 )
-def test_impossible_widenings(wanted: CreatePartitionsTopic, error: type[KafkaError]) -> None:
+def test_impossible_numbers_of_added_partitions_are_rejected(
+    wanted: CreatePartitionsTopic, error: type[KafkaError]
+) -> None:
     image = image_with(topics={"orders": 2}, brokers=[1, 2])
     assert error_of(create_partitions(image, [wanted])) is error
 
@@ -305,7 +311,7 @@ def test_a_topic_is_widened_once_in_a_request() -> None:
 def test_added_partitions_can_be_assigned_by_hand() -> None:
     image = image_with(topics={"orders": 1}, brokers=[1, 2])
     wanted = CreatePartitionsTopic("orders", 2, [CreatePartitionsAssignment([2])])
-    image = carried_out(image, create_partitions(image, [wanted]))
+    image = applied(image, create_partitions(image, [wanted]))
     assert image.topics["orders"].partitions[1].replicas == (2,)
 
 
@@ -322,7 +328,7 @@ def test_topics_are_deleted_by_name_and_by_id() -> None:
         ("other", topic_id("other")),
     ]
     assert [type(record.message) for record in decision.records] == [RemoveTopicRecord] * 2
-    assert list(carried_out(image, decision).topics) == ["kept"]
+    assert list(applied(image, decision).topics) == ["kept"]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +340,9 @@ def test_topics_are_deleted_by_name_and_by_id() -> None:
         (DeleteTopicState("orders", topic_id("orders")), InvalidRequest),
     ],
 )
-def test_impossible_deletions(wanted: DeleteTopicState, error: type[KafkaError]) -> None:
+def test_impossible_deletions_are_rejected(
+    wanted: DeleteTopicState, error: type[KafkaError]
+) -> None:
     decision = delete_topics(image_with(topics={"orders": 1}), [wanted])
     assert (error_of(decision), list(decision.records)) == (error, [])
 

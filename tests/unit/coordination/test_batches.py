@@ -20,7 +20,7 @@ records = st.lists(
 
 
 @given(records, st.none() | st.builds(Producer, st.integers(0, 99), st.integers(0, 9)))
-def test_a_batch_is_what_the_general_code_makes(
+def test_a_batch_equals_that_of_the_general_encoder(
     given: list[CoordinatorRecord], producer: Producer | None
 ) -> None:
     batch = encode_batch(given, 1000, producer)
@@ -37,7 +37,7 @@ def test_a_batch_is_what_the_general_code_makes(
 
 
 @given(records)
-def test_what_was_written_is_replayed(given: list[CoordinatorRecord]) -> None:
+def test_written_records_are_replayed(given: list[CoordinatorRecord]) -> None:
     batch = bytes(encode_batch(given, 1000, Producer(7, 1)))
     replayed = list(records_in(batch, 0, read_header(batch)))
     assert [record for record, _ in replayed] == given

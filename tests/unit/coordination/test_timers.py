@@ -44,7 +44,7 @@ def test_the_earliest_is_first() -> None:
     assert timers.next_ms is None
 
 
-def test_putting_off_costs_no_room() -> None:
+def test_a_postponed_timer_takes_no_further_memory() -> None:
     timers: TimerQueue[str] = TimerQueue()
     for at_ms in range(1000):
         timers.set("session", at_ms)

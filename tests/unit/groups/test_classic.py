@@ -14,9 +14,9 @@ from headrace.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from headrace.groups.classic_group import State
+from headrace.groups.classic.group import State
 from headrace.settings.broker import BrokerSettings
-from tests.group_shards import GROUP, ShardInMemory
+from tests.builders.classic_groups import GROUP, ShardInMemory
 
 OLD = 3  # A version of JoinGroup that needs no member id first.
 
@@ -29,7 +29,7 @@ def shard() -> ShardInMemory:
 # Joining.
 
 
-def test_a_new_member_is_told_its_id_first(shard: ShardInMemory) -> None:
+def test_a_new_member_gets_its_id_first(shard: ShardInMemory) -> None:
     """CON-3: KIP-394."""
     first = shard.join(client_id="ada")
     assert first.code == MemberIdRequired.code
@@ -52,7 +52,7 @@ def test_an_id_that_is_not_used_is_forgotten(shard: ShardInMemory) -> None:
     assert shard.join(pending).code == UnknownMemberId.code
 
 
-def test_a_member_of_nothing_is_unknown(shard: ShardInMemory) -> None:
+def test_a_member_of_an_unknown_group_is_unknown(shard: ShardInMemory) -> None:
     assert shard.join("ghost").code == UnknownMemberId.code
     shard.stable_group()
     assert shard.join("ghost").code == UnknownMemberId.code
@@ -79,7 +79,7 @@ def test_the_first_delay_ends_with_the_rebalance_timeout() -> None:
     assert first.code == 0
 
 
-def test_only_the_leader_hears_of_the_others(shard: ShardInMemory) -> None:
+def test_only_the_leader_gets_the_list_of_members(shard: ShardInMemory) -> None:
     joined = shard.stable_group(3)
     leader = joined[0].leader
     for one in joined:
@@ -115,7 +115,7 @@ def test_a_group_needs_a_protocol(
     assert ticket.code == InconsistentGroupProtocol.code
 
 
-def test_a_full_group_takes_nobody() -> None:
+def test_a_full_group_accepts_no_member() -> None:
     """CON-3: group.max.size."""
     shard = ShardInMemory(BrokerSettings(group_max_size=2))
     joined = shard.stable_group(2)
@@ -123,7 +123,7 @@ def test_a_full_group_takes_nobody() -> None:
     assert shard.heartbeat(joined[0].member_id, 1) == 0
 
 
-def test_members_that_do_not_rejoin_in_time_are_out(shard: ShardInMemory) -> None:
+def test_members_that_do_not_rejoin_in_time_are_removed(shard: ShardInMemory) -> None:
     joined = shard.stable_group(2, rebalance_ms=20_000, session_ms=60_000)
     newcomer = shard.new_member(rebalance_ms=20_000)
     rejoined = shard.join(joined[0].member_id, rebalance_ms=20_000)
@@ -135,7 +135,7 @@ def test_members_that_do_not_rejoin_in_time_are_out(shard: ShardInMemory) -> Non
     assert shard.heartbeat(joined[1].member_id, 1) == UnknownMemberId.code
 
 
-def test_a_leader_that_is_gone_is_replaced(shard: ShardInMemory) -> None:
+def test_a_departed_leader_is_replaced(shard: ShardInMemory) -> None:
     """CON-3: leader handover."""
     joined = shard.stable_group(3)
     leader = joined[0].leader
@@ -146,7 +146,7 @@ def test_a_leader_that_is_gone_is_replaced(shard: ShardInMemory) -> None:
     assert len({ticket.answer.leader for ticket in tickets}) == 1
 
 
-def test_a_follower_that_joins_again_with_nothing_new_changes_nothing(
+def test_a_follower_that_rejoins_unchanged_causes_no_rebalance(
     shard: ShardInMemory,
 ) -> None:
     joined = shard.stable_group(2)
@@ -156,13 +156,13 @@ def test_a_follower_that_joins_again_with_nothing_new_changes_nothing(
     assert shard.group.state is State.STABLE
 
 
-def test_a_leader_that_joins_again_has_everyone_rebalance(shard: ShardInMemory) -> None:
+def test_a_leader_that_rejoins_causes_a_rebalance(shard: ShardInMemory) -> None:
     joined = shard.stable_group(2)
     shard.join(joined[0].leader)
     assert shard.group.state is State.PREPARING_REBALANCE
 
 
-def test_a_follower_with_another_subscription_has_everyone_rebalance(
+def test_a_follower_with_another_subscription_causes_a_rebalance(
     shard: ShardInMemory,
 ) -> None:
     joined = shard.stable_group(2)
@@ -182,7 +182,7 @@ def test_a_lost_answer_to_a_join_is_given_again(shard: ShardInMemory) -> None:
 # Syncing.
 
 
-def test_everyone_gets_the_share_that_the_leader_brought(shard: ShardInMemory) -> None:
+def test_members_get_the_assignments_of_the_leader(shard: ShardInMemory) -> None:
     tickets = [shard.new_member(), shard.new_member()]
     shard.pass_time(10_000)
     joined = [ticket.answer for ticket in tickets]
@@ -231,7 +231,7 @@ def test_a_sync_during_a_rebalance_is_refused(shard: ShardInMemory) -> None:
     assert shard.sync(joined[0].member_id, 1).code == RebalanceInProgress.code
 
 
-def test_those_who_wait_for_a_share_hear_of_the_next_rebalance(shard: ShardInMemory) -> None:
+def test_members_waiting_for_a_share_learn_of_the_next_rebalance(shard: ShardInMemory) -> None:
     tickets = [shard.new_member(), shard.new_member()]
     shard.pass_time(10_000)
     leader = tickets[0].answer.leader
@@ -241,7 +241,7 @@ def test_those_who_wait_for_a_share_hear_of_the_next_rebalance(shard: ShardInMem
     assert waiting.code == RebalanceInProgress.code
 
 
-def test_members_that_never_come_for_their_share_are_out(shard: ShardInMemory) -> None:
+def test_members_that_never_sync_are_removed(shard: ShardInMemory) -> None:
     """CON-3: else one stuck client would hold up the whole group for ever."""
     tickets = [shard.new_member(session_ms=300_000), shard.new_member(session_ms=300_000)]
     shard.pass_time(10_000)
@@ -253,8 +253,8 @@ def test_members_that_never_come_for_their_share_are_out(shard: ShardInMemory) -
     assert shard.group.state is State.PREPARING_REBALANCE
 
 
-def test_an_assignment_that_cannot_be_written_is_nobodys(shard: ShardInMemory) -> None:
-    """DEL-2: nobody is told what is not written."""
+def test_an_assignment_that_cannot_be_written_is_not_sent(shard: ShardInMemory) -> None:
+    """DEL-2: no answer precedes the write."""
     ticket = shard.new_member()
     shard.pass_time(3000)
     member_id = ticket.answer.member_id
@@ -275,7 +275,7 @@ def test_heartbeats_keep_a_member(shard: ShardInMemory) -> None:
         assert shard.heartbeat(joined[0].member_id, 1) == 0
 
 
-def test_a_silent_member_is_out(shard: ShardInMemory) -> None:
+def test_a_silent_member_is_removed(shard: ShardInMemory) -> None:
     """CON-5: session.timeout.ms."""
     joined = shard.stable_group(2)
     shard.pass_time(9000)
@@ -286,7 +286,7 @@ def test_a_silent_member_is_out(shard: ShardInMemory) -> None:
 
 
 def test_commits_keep_a_member(shard: ShardInMemory) -> None:
-    from headrace.groups.classic import keep_alive_by_commit
+    from headrace.groups.classic.protocol import keep_alive_by_commit
 
     joined = shard.stable_group(1)
     found = keep_alive_by_commit(shard.state, GROUP, joined[0].member_id)
@@ -317,7 +317,7 @@ def test_a_member_that_waits_to_join_is_not_silent(shard: ShardInMemory) -> None
     assert waiting.code == 0
 
 
-def test_a_newcomer_whose_client_is_gone_does_not_wait_for_ever(shard: ShardInMemory) -> None:
+def test_a_new_member_with_a_disconnected_client_is_removed(shard: ShardInMemory) -> None:
     joined = shard.stable_group(1, rebalance_ms=3_600_000)
     shard.new_member(rebalance_ms=3_600_000)
     for _ in range(35):
@@ -326,7 +326,7 @@ def test_a_newcomer_whose_client_is_gone_does_not_wait_for_ever(shard: ShardInMe
     assert list(shard.group.members) == [joined[0].member_id]
 
 
-def test_who_leaves_makes_the_others_rebalance(shard: ShardInMemory) -> None:
+def test_a_leaving_member_makes_the_others_rebalance(shard: ShardInMemory) -> None:
     joined = shard.stable_group(3)
     assert [one.error_code for one in shard.leave(joined[2].member_id)] == [0]
     assert shard.heartbeat(joined[0].member_id, 1) == RebalanceInProgress.code
@@ -339,11 +339,11 @@ def test_a_group_that_everyone_left_is_empty(shard: ShardInMemory) -> None:
     shard.leave(*(one.member_id for one in joined))
     assert shard.group.state is State.EMPTY
     assert shard.group.generation == 2
-    shard.restart()
+    shard.reload()
     assert (shard.group.state, shard.group.generation) == (State.EMPTY, 2)
 
 
-def test_leaving_tells_each_what_became_of_it(shard: ShardInMemory) -> None:
+def test_leaving_has_a_result_for_each_member(shard: ShardInMemory) -> None:
     joined = shard.stable_group(2)
     pending = shard.join().answer.member_id
     responses = shard.leave(joined[0].member_id, "ghost", pending, ("", "nobody"))
@@ -362,7 +362,7 @@ def static_group(shard: ShardInMemory, *, version: int = 9) -> list[str]:
     return [one.member_id for one in joined]
 
 
-def test_a_static_member_comes_back_without_a_rebalance(shard: ShardInMemory) -> None:
+def test_a_static_member_returns_without_a_rebalance(shard: ShardInMemory) -> None:
     """CON-4: KIP-345."""
     old = static_group(shard)
     leader = shard.group.leader_id
@@ -377,7 +377,7 @@ def test_a_static_member_comes_back_without_a_rebalance(shard: ShardInMemory) ->
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_a_static_leader_that_comes_back_does_not_assign_again(version: int) -> None:
+def test_a_returning_static_leader_does_not_assign_again(version: int) -> None:
     shard = ShardInMemory()
     old = static_group(shard, version=version)
     leader = shard.group.leader_id
@@ -389,7 +389,7 @@ def test_a_static_leader_that_comes_back_does_not_assign_again(version: int) -> 
         assert (back.leader, back.skip_assignment, len(back.members)) == (leader, False, 0)
 
 
-def test_the_old_twin_of_a_static_member_is_fenced(shard: ShardInMemory) -> None:
+def test_the_predecessor_of_a_static_member_is_fenced(shard: ShardInMemory) -> None:
     old = static_group(shard)
     shard.join(instance_id="a")
     assert shard.heartbeat(old[0], 1, "a") == FencedInstanceId.code
@@ -407,7 +407,7 @@ def test_a_static_member_is_removed_by_its_name(shard: ShardInMemory) -> None:
     assert old[0] not in shard.group.members
 
 
-def test_a_static_member_that_came_back_and_never_syncs_is_out(shard: ShardInMemory) -> None:
+def test_a_returned_static_member_that_never_syncs_is_removed(shard: ShardInMemory) -> None:
     """Found by the simulation."""
     timeouts: Any = {"session_ms": 300_000, "rebalance_ms": 20_000}
     tickets = [shard.join(instance_id=name, **timeouts) for name in "ab"]
@@ -453,7 +453,7 @@ def test_a_return_that_cannot_be_written_is_undone(shard: ShardInMemory) -> None
 def test_a_group_survives_a_restart(shard: ShardInMemory) -> None:
     """CON-12: members go on in their generation with their shares."""
     joined = shard.stable_group(2)
-    shard.restart()
+    shard.reload()
     assert shard.group.state is State.STABLE
     for one in joined:
         assert shard.heartbeat(one.member_id, 1) == 0
@@ -464,7 +464,7 @@ def test_a_group_survives_a_restart(shard: ShardInMemory) -> None:
 
 def test_sessions_run_again_after_a_restart(shard: ShardInMemory) -> None:
     shard.stable_group(2)
-    shard.restart()
+    shard.reload()
     shard.pass_time(10_000)
     assert shard.group.state is State.EMPTY
 
@@ -472,7 +472,7 @@ def test_sessions_run_again_after_a_restart(shard: ShardInMemory) -> None:
 def test_a_group_that_is_too_large_after_a_restart_rebalances(shard: ShardInMemory) -> None:
     joined = shard.stable_group(3, session_ms=60_000)
     shard.settings = BrokerSettings(group_max_size=2)
-    shard.restart()
+    shard.reload()
     shard.pass_time(0)
     assert shard.heartbeat(joined[0].member_id, 1) == RebalanceInProgress.code
     tickets = [shard.join(one.member_id) for one in joined]
@@ -481,7 +481,7 @@ def test_a_group_that_is_too_large_after_a_restart_rebalances(shard: ShardInMemo
     assert len(shard.group.members) == 2
 
 
-def test_everyone_who_waits_is_known(shard: ShardInMemory) -> None:
+def test_waiting_requests_of_all_members_are_tracked(shard: ShardInMemory) -> None:
     """So that they can be sent elsewhere when the shard is given up."""
     tickets = [shard.new_member(), shard.new_member()]
     assert shard.state.tickets() == tickets

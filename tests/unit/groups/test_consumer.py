@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from headrace.coordination.effects import Effects
 from headrace.errors import (
     FencedInstanceId,
     FencedMemberEpoch,
@@ -16,9 +17,9 @@ from headrace.errors import (
     UnreleasedInstanceId,
     UnsupportedAssignor,
 )
-from headrace.groups.consumer_members import MemberState
-from tests.consumer_groups import GROUP, GroupsInMemory, assigned_by, request_of, settle
-from tests.images import image_with, topic_id
+from headrace.groups.epochs.members import MemberState
+from tests.builders.consumer_groups import GROUP, GroupsInMemory, assigned_by, request_of, settle
+from tests.builders.metadata_images import image_with, topic_id
 
 ORDERS = topic_id("orders")
 ALL = {ORDERS: {0, 1, 2, 3, 4, 5}}
@@ -59,14 +60,14 @@ def test_a_second_member_waits_until_the_first_has_given_up_its_half(
     groups.wait(2_000)
     second = groups.join("bob")
     assert assigned_by(second) == {}
-    assert groups.group.members["bob"].state is MemberState.UNRELEASED_PARTITIONS
+    assert groups.group.members["bob"].state is MemberState.UNRELEASED
 
     told = groups.heartbeat("ada", first.member_epoch, {"orders": range(6)})
     kept = assigned_by(told)
     assert kept is not None
     assert len(kept[ORDERS]) == 3
     assert told.member_epoch == first.member_epoch
-    assert groups.group.members["ada"].state is MemberState.UNREVOKED_PARTITIONS
+    assert groups.group.members["ada"].state is MemberState.UNREVOKED
 
     done = groups.heartbeat("ada", told.member_epoch, {"orders": kept[ORDERS]})
     assert done.member_epoch == groups.group.epoch
@@ -114,7 +115,7 @@ def test_a_member_that_does_not_revoke_in_time_is_removed(groups: GroupsInMemory
 
 
 def test_many_joins_share_one_assignment(groups: GroupsInMemory) -> None:
-    """Within the assignment interval a new member gets nothing yet, and is told to ask soon."""
+    """Within the assignment interval a new member gets nothing, and a short heartbeat interval."""
     groups.join("ada")
     answer = groups.join("bob")
     assert groups.group.state_name == "Assigning"
@@ -127,7 +128,7 @@ def test_many_joins_share_one_assignment(groups: GroupsInMemory) -> None:
     assert [len(owned_by(groups, name)) for name in ("ada", "bob", "cyd")] == [2, 2, 2]
 
 
-def test_a_lost_answer_may_be_asked_for_again() -> None:
+def test_a_lost_answer_may_be_requested_again() -> None:
     groups = two_members()
     ada = groups.group.members["ada"]
     again = groups.heartbeat(
@@ -148,7 +149,7 @@ def test_the_previous_epoch_is_fenced_with_partitions_of_others() -> None:
         groups.heartbeat("ada", previous, {"orders": range(6)})
 
 
-def test_an_epoch_from_the_future_is_fenced() -> None:
+def test_an_epoch_ahead_of_the_group_is_fenced() -> None:
     groups = two_members()
     with pytest.raises(FencedMemberEpoch, match="greater"):
         groups.heartbeat("ada", 99)
@@ -214,7 +215,7 @@ def test_a_deleted_topic_is_taken_away(groups: GroupsInMemory) -> None:
     assert assigned_by(told) == ALL
 
 
-def test_a_pattern_stands_for_the_topics_that_match_as_they_come(groups: GroupsInMemory) -> None:
+def test_a_pattern_subscribes_to_new_topics_that_match(groups: GroupsInMemory) -> None:
     """CON-1."""
     answer = groups.join("ada", subscribed_topic_names=None, subscribed_topic_regex="ord.*")
     assert assigned_by(answer) == ALL
@@ -257,10 +258,10 @@ def test_the_log_makes_the_same_group_again() -> None:
 
 def test_the_tombstones_of_a_group_leave_nothing() -> None:
     groups = two_members()
-    for record in groups.group.tombstones():
-        groups.log.append(record)
+    groups.apply(Effects(records=groups.group.tombstones()))
+    assert GROUP not in groups.state.groups
     groups.reload()
-    assert GROUP not in groups.shard.groups
+    assert GROUP not in groups.state.groups
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_the_tombstones_of_a_group_leave_nothing() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_inconsistent_heartbeats_are_rejected(
     groups: GroupsInMemory,
     member_id: str,
     epoch: int,

@@ -12,10 +12,11 @@ from headrace.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from headrace.groups import classic
-from headrace.groups.classic_group import ClassicGroup, State
-from headrace.groups.consumer_group import ConsumerGroup
-from headrace.groups.consumer_protocol import read_assignment, read_subscription
+from headrace.groups import classic_requests as classic
+from headrace.groups.classic.group import ClassicGroup, State
+from headrace.groups.classic.protocol import Joining
+from headrace.groups.consumer.embedded_protocol import read_assignment, read_subscription
+from headrace.groups.consumer.group import ConsumerGroup
 from headrace.protocol.codec import encode_into
 from headrace.protocol.schemas.join_group import JoinGroupResponse
 from headrace.protocol.schemas.leave_group import MemberIdentity
@@ -26,8 +27,8 @@ from headrace.protocol.schemas.records.consumer_protocol import (
     ConsumerProtocolSubscriptionTopicPartition,
 )
 from headrace.protocol.schemas.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.consumer_groups import GROUP, GroupsInMemory, assigned_by, settle
-from tests.images import topic_id
+from tests.builders.consumer_groups import GROUP, GroupsInMemory, assigned_by, settle
+from tests.builders.metadata_images import topic_id
 
 ORDERS = topic_id("orders")
 SIX = set(range(6))
@@ -55,7 +56,7 @@ def join(
     instance_id: str | None = None,
     new_id: str = "new",
 ) -> JoinGroupResponse | None:
-    joining = classic.Joining(
+    joining = Joining(
         GROUP,
         member_id,
         instance_id,
@@ -69,8 +70,8 @@ def join(
         needs_known_id=True,
         can_skip_assignment=True,
     )
-    reply: JoinGroupResponse | None = groups.carry_out(
-        classic.join(groups.shard, joining, object(), groups.now_ms)
+    reply: JoinGroupResponse | None = groups.apply(
+        classic.join(groups.state, joining, object(), groups.now_ms)
     )
     return reply
 
@@ -82,13 +83,11 @@ def sync(groups: GroupsInMemory, member_id: str, generation: int, **assignments:
         member_id=member_id,
         assignments=[SyncGroupRequestAssignment(one, data) for one, data in assignments.items()],
     )
-    return groups.carry_out(classic.sync(groups.shard, request, object(), groups.now_ms))
+    return groups.apply(classic.sync(groups.state, request, object(), groups.now_ms))
 
 
 def beat(groups: GroupsInMemory, member_id: str, generation: int) -> int:
-    code: int = groups.carry_out(
-        classic.heartbeat(groups.shard, GROUP, member_id, None, generation)
-    )
+    code: int = groups.apply(classic.heartbeat(groups.state, GROUP, member_id, None, generation))
     return code
 
 
@@ -101,7 +100,7 @@ def classic_group(given: bytes | None = None, **settings: Any) -> GroupsInMemory
     join(groups, first.member_id)
     groups.wait(3_001)
     sync(groups, first.member_id, 1, **{first.member_id: given or share(SIX)})
-    group = groups.shard.groups[GROUP]
+    group = groups.state.groups[GROUP]
     assert isinstance(group, ClassicGroup)
     assert group.state is State.STABLE
     return groups
@@ -130,7 +129,7 @@ def mixed_group() -> GroupsInMemory:
 def test_a_member_of_the_new_protocol_upgrades_the_group() -> None:
     groups = classic_group()
     answer = groups.join("ada")
-    assert isinstance(groups.shard.groups[GROUP], ConsumerGroup)
+    assert isinstance(groups.state.groups[GROUP], ConsumerGroup)
     assert assigned_by(answer) == {}
     assert set(groups.group.members[OLD].assigned[ORDERS]) == SIX
     assert groups.group.members[OLD].speaks_classic
@@ -150,7 +149,7 @@ def test_the_group_is_classic_again_when_the_last_new_member_has_left() -> None:
     groups = mixed_group()
     groups.heartbeat("ada", -1)
     groups.wait(1)
-    group = groups.shard.groups[GROUP]
+    group = groups.state.groups[GROUP]
     assert isinstance(group, ClassicGroup)
     assert set(group.members) == {OLD}
     assert group.state is State.PREPARING_REBALANCE
@@ -165,13 +164,13 @@ def test_a_group_that_migrated_is_the_same_after_a_restart() -> None:
     assert groups.group.members == before.members
     groups.heartbeat("ada", -1)
     groups.reload()
-    assert isinstance(groups.shard.groups[GROUP], ClassicGroup)
+    assert isinstance(groups.state.groups[GROUP], ClassicGroup)
 
 
 def test_an_empty_classic_group_is_replaced() -> None:
     groups = classic_group()
     leaving = [MemberIdentity(OLD)]
-    groups.carry_out(classic.leave(groups.shard, GROUP, leaving, groups.now_ms))
+    groups.apply(classic.leave(groups.state, GROUP, leaving, groups.now_ms))
     assert assigned_by(groups.join("ada")) == {ORDERS: SIX}
 
 
@@ -180,15 +179,15 @@ def test_an_empty_consumer_group_is_replaced() -> None:
     groups.join("ada")
     groups.heartbeat("ada", -1)
     assert join(groups, "") is not None
-    assert isinstance(groups.shard.groups[GROUP], ClassicGroup)
+    assert isinstance(groups.state.groups[GROUP], ClassicGroup)
     groups.reload()
-    assert GROUP not in groups.shard.groups
+    assert GROUP not in groups.state.groups
 
 
 def test_a_classic_member_leaves_a_consumer_group() -> None:
     groups = mixed_group()
     leaving = [MemberIdentity(OLD), MemberIdentity("nobody")]
-    answers = groups.carry_out(classic.leave(groups.shard, GROUP, leaving, groups.now_ms))
+    answers = groups.apply(classic.leave(groups.state, GROUP, leaving, groups.now_ms))
     assert [one.error_code for one in answers] == [0, UnknownMemberId.code]
     groups.wait(1_001)
     settle(groups)
@@ -214,7 +213,7 @@ def test_a_static_member_takes_its_place_with_the_old_protocol() -> None:
     assert back is not None
     assert back.error_code == 0
     groups.wait(1)
-    assert isinstance(groups.shard.groups[GROUP], ClassicGroup)
+    assert isinstance(groups.state.groups[GROUP], ClassicGroup)
 
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
@@ -224,7 +223,7 @@ def test_an_upgrade_may_be_forbidden(policy: str) -> None:
         groups.join("ada")
 
 
-def test_what_a_custom_assignor_needs_would_be_lost() -> None:
+def test_a_group_with_a_custom_assignor_is_not_migrated() -> None:
     groups = classic_group(share(SIX, b"state of its own"))
     with pytest.raises(GroupIdNotFound, match="custom assignor"):
         groups.join("ada")

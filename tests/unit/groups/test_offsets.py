@@ -28,7 +28,7 @@ from headrace.protocol.coordinator_records import decode_key, decode_value, enco
 from headrace.protocol.schemas.records.groups import OffsetCommitKey, OffsetCommitValue
 from headrace.protocol.uuids import ZERO
 from headrace.settings.broker import BrokerSettings
-from tests.group_shards import GROUP, ShardInMemory
+from tests.builders.classic_groups import GROUP, ShardInMemory
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -53,7 +53,7 @@ def test_members_commit_in_their_generation(shard: ShardInMemory) -> None:
         ("", -1, UnknownMemberId.code),
     ],
 )
-def test_nobody_else_commits_for_a_group_with_members(
+def test_only_members_commit_for_a_group_with_members(
     shard: ShardInMemory, member: str | None, generation: int, code: int
 ) -> None:
     joined = shard.stable_group(1)
@@ -62,7 +62,7 @@ def test_nobody_else_commits_for_a_group_with_members(
     assert shard.committed() is None
 
 
-def test_a_client_without_a_group_commits_as_it_likes(shard: ShardInMemory) -> None:
+def test_a_client_without_membership_commits_freely(shard: ShardInMemory) -> None:
     assert shard.commit(1) == 0
     assert shard.group.state_name == "Empty"
     assert shard.commit(2) == 0
@@ -70,13 +70,13 @@ def test_a_client_without_a_group_commits_as_it_likes(shard: ShardInMemory) -> N
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, 22), (9, GroupIdNotFound.code)])
-def test_a_generation_of_a_group_that_is_not_there(
+def test_a_commit_with_a_generation_of_an_unknown_group_is_rejected(
     shard: ShardInMemory, version: int, code: int
 ) -> None:
     assert shard.commit(1, member_id="ghost", generation=3, version=version) == code
 
 
-def test_nobody_commits_between_join_and_sync(shard: ShardInMemory) -> None:
+def test_commits_between_join_and_sync_are_rejected(shard: ShardInMemory) -> None:
     ticket = shard.new_member()
     shard.pass_time(3000)
     code = shard.commit(1, member_id=ticket.answer.member_id, generation=1)
@@ -92,7 +92,7 @@ def test_metadata_has_a_limit(shard: ShardInMemory) -> None:
 def test_offsets_survive_a_restart(shard: ShardInMemory) -> None:
     """CON-12."""
     shard.commit(7, metadata="here", partition=3)
-    shard.restart()
+    shard.reload()
     found = offsets_to_fetch(shard.state, GROUP, None, -1)["orders"][3]
     assert (found.offset, found.metadata) == (7, "here")
 
@@ -101,7 +101,7 @@ def test_offsets_survive_a_restart(shard: ShardInMemory) -> None:
 
 
 def transactional(shard: ShardInMemory, offset: int, producer_id: int = 9) -> None:
-    shard.carry_out(
+    shard.apply(
         commit(
             shard.state,
             GROUP,
@@ -145,7 +145,7 @@ def test_offsets_of_a_topic_that_is_read_stay(shard: ShardInMemory) -> None:
     shard.commit(1, member_id=member_id, generation=1)
     shard.commit(1, member_id=member_id, generation=1, topic="bills")
     effects = delete(shard.state, GROUP, [("orders", 0), ("bills", 0), ("bills", 9)])
-    assert shard.carry_out(effects) == [GroupSubscribedToTopic.code, 0, 0]
+    assert shard.apply(effects) == [GroupSubscribedToTopic.code, 0, 0]
     assert (shard.committed(), shard.committed("bills")) == (1, None)
 
 
@@ -162,19 +162,19 @@ def test_a_group_with_members_is_not_deleted(shard: ShardInMemory) -> None:
     with pytest.raises(NonEmptyGroup):
         delete_group(shard.state, GROUP)
     shard.leave(joined[0].member_id)
-    shard.carry_out(delete_group(shard.state, GROUP))
+    shard.apply(delete_group(shard.state, GROUP))
     assert GROUP not in shard.state.groups
     assert shard.committed() is None
     with pytest.raises(GroupIdNotFound):
         delete_group(shard.state, GROUP)
-    shard.restart()
+    shard.reload()
     assert GROUP not in shard.state.groups
 
 
 def test_offsets_of_a_group_without_members_expire(shard: ShardInMemory) -> None:
     """CON-14: offsets.retention.minutes counts from when the last member left."""
     joined = shard.stable_group(1, session_ms=1_800_000)
-    shard.carry_out(shard.state.on_loaded(shard.now_ms))
+    shard.apply(shard.state.on_loaded(shard.now_ms))
     member_id = joined[0].member_id
     shard.commit(1, member_id=member_id, generation=1)
     for _ in range(8 * 96):
@@ -192,7 +192,7 @@ def test_offsets_of_a_group_without_members_expire(shard: ShardInMemory) -> None
 
 def test_offsets_of_a_client_without_a_group_expire() -> None:
     shard = ShardInMemory(BrokerSettings(offsets_retention_minutes=1))
-    shard.carry_out(shard.state.on_loaded(shard.now_ms))
+    shard.apply(shard.state.on_loaded(shard.now_ms))
     shard.commit(1)
     shard.commit(1, partition=1)
     shard.pass_time(599_000)
@@ -205,16 +205,16 @@ def test_offsets_of_a_client_without_a_group_expire() -> None:
 
 def test_the_offsets_of_an_open_transaction_do_not_expire() -> None:
     shard = ShardInMemory(BrokerSettings(offsets_retention_minutes=1))
-    shard.carry_out(shard.state.on_loaded(shard.now_ms))
+    shard.apply(shard.state.on_loaded(shard.now_ms))
     shard.commit(1)
     transactional(shard, 5)
     shard.pass_time(3_600_000)
     assert shard.committed() == 1
 
 
-def test_much_to_forget_takes_several_batches() -> None:
+def test_many_expired_offsets_take_several_batches() -> None:
     shard = ShardInMemory(BrokerSettings(offsets_retention_minutes=1))
-    shard.carry_out(shard.state.on_loaded(shard.now_ms))
+    shard.apply(shard.state.on_loaded(shard.now_ms))
     for number in range(2500):
         shard.commit(1, partition=number)
     before = len(shard.log)
@@ -225,12 +225,12 @@ def test_much_to_forget_takes_several_batches() -> None:
 
 
 def test_offsets_of_a_deleted_topic_are_forgotten(shard: ShardInMemory) -> None:
-    """CON-14: a new topic of that name begins anew."""
+    """CON-14: a new topic of that name starts without offsets."""
     shard.commit(1)
     shard.commit(1, topic="bills")
     transactional(shard, 5)
     for effects in shard.state.on_topics_deleted({"orders"}):
-        shard.carry_out(effects)
+        shard.apply(effects)
     assert (shard.committed(), shard.committed("bills")) == (None, 1)
     shard.state.end_transaction(9, 0, committed=True)
     assert shard.committed() is None
@@ -251,7 +251,7 @@ values = st.builds(
 
 
 @given(keys, values)
-def test_records_by_hand_agree_with_the_codec(key: OffsetKey, value: CommittedOffset) -> None:
+def test_hand_written_records_agree_with_the_codec(key: OffsetKey, value: CommittedOffset) -> None:
     record = offset_record(key, value)
     assert record.value is not None
     assert decode_key(TYPES, record.key) == OffsetCommitKey(*key)

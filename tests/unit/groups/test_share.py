@@ -10,27 +10,27 @@ from headrace.errors import (
     NonEmptyGroup,
     UnknownMemberId,
 )
-from headrace.groups.classic_group import ClassicGroup
-from headrace.groups.consumer import serve_heartbeat as serve_consumer_heartbeat
+from headrace.groups.classic.group import ClassicGroup
+from headrace.groups.consumer.protocol import serve_heartbeat as serve_consumer_heartbeat
 from headrace.groups.expiry import expire
 from headrace.groups.offsets import delete_group
-from headrace.groups.share import share_group_or_new
-from headrace.groups.share_description import describe
-from headrace.groups.share_group import StateTopics
-from headrace.groups.share_states import alter, forget_all, forget_topics, forgotten, initialized
+from headrace.groups.share.description import describe
+from headrace.groups.share.protocol import share_group_or_new
+from headrace.groups.share.records import StateTopics
+from headrace.groups.share.states import alter, forget_all, forget_topics, forgotten, initialized
 from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.protocol.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from headrace.protocol.schemas.share_group_heartbeat import ShareGroupHeartbeatRequest
-from tests.consumer_groups import HERE
-from tests.images import image_with, topic_id
-from tests.share_groups import GROUP, ShareGroupsInMemory, share_of
+from tests.builders.consumer_groups import HERE
+from tests.builders.metadata_images import image_with, topic_id
+from tests.builders.share_groups import GROUP, ShareGroupsInMemory, share_of
 
 ORDERS, BILLS = topic_id("orders"), topic_id("bills")
 _HOUR_MS = 3_600_000
 
 
 def test_the_first_member_gets_everything_with_its_first_answer() -> None:
-    """RMQ-1: a queue is there for whoever subscribes."""
+    """RMQ-1: every subscriber finds the queue."""
     groups = ShareGroupsInMemory()
     answer = groups.join("ada")
     assert share_of(answer) == {ORDERS: [0, 1, 2]}
@@ -100,14 +100,14 @@ def test_epochs_that_are_not_a_members_own_are_fenced() -> None:
         (ShareGroupHeartbeatRequest(GROUP, "ada", -2), "MemberEpoch"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(
+def test_inconsistent_heartbeats_are_rejected(
     request_: ShareGroupHeartbeatRequest, message: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=message):
         ShareGroupsInMemory().send(request_)
 
 
-def test_strangers_are_refused() -> None:
+def test_unknown_members_are_rejected() -> None:
     groups = ShareGroupsInMemory()
     with pytest.raises(GroupIdNotFound):
         groups.beat("ada", 1)
@@ -118,7 +118,7 @@ def test_strangers_are_refused() -> None:
         groups.beat("bob", -1)
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_accepts_no_other_member() -> None:
     groups = ShareGroupsInMemory(group_share_max_size=1)
     groups.join("ada")
     groups.join("ada")
@@ -126,24 +126,24 @@ def test_a_full_group_takes_nobody_else() -> None:
         groups.join("bob")
 
 
-def test_a_share_group_is_no_consumer_group_and_the_reverse() -> None:
+def test_share_groups_and_consumer_groups_are_exclusive() -> None:
     groups = ShareGroupsInMemory()
     groups.join("ada")
     request = ConsumerGroupHeartbeatRequest(
         GROUP, "bob", 0, subscribed_topic_names=["orders"], topic_partitions=[]
     )
     with pytest.raises(GroupIdNotFound, match="not a consumer group"):
-        serve_consumer_heartbeat(groups.shard, request, HERE, groups.now_ms)
+        serve_consumer_heartbeat(groups.state, request, HERE, groups.now_ms)
     with pytest.raises(GroupIdNotFound):
         groups.group.check_commit("ada", None, 1, is_transaction=False)
     with pytest.raises(GroupIdNotFound):
         groups.group.check_fetch("ada", 1)
-    groups.shard.groups[GROUP] = ClassicGroup(GROUP)
+    groups.state.groups[GROUP] = ClassicGroup(GROUP)
     with pytest.raises(GroupIdNotFound, match="not a share group"):
         groups.join("ada")
 
 
-def test_who_leaves_or_falls_silent_is_replaced_by_the_others() -> None:
+def test_partitions_of_a_departed_or_silent_member_are_reassigned() -> None:
     groups = ShareGroupsInMemory()
     groups.join("ada")
     groups.wait(1_001)
@@ -184,7 +184,7 @@ def test_a_topic_that_comes_later_is_shared_out_then() -> None:
     assert share_of(groups.beat("ada", epoch)) == {ORDERS: [0]}
 
 
-def test_states_that_cannot_be_begun_hold_up_nothing_else() -> None:
+def test_a_failed_initialization_of_states_delays_no_others() -> None:
     groups = ShareGroupsInMemory(image_with(topics={"orders": 1, "bills": 1}))
     epoch = groups.join("ada").member_epoch
     groups.wait(5_000)
@@ -197,7 +197,7 @@ def test_states_that_cannot_be_begun_hold_up_nothing_else() -> None:
     assert share_of(answer) == {ORDERS: [0], BILLS: [0]}
 
 
-def test_a_crash_between_the_steps_begins_the_states_again() -> None:
+def test_a_crash_between_the_steps_repeats_the_initialization() -> None:
     groups = ShareGroupsInMemory()
     groups.begins_states = False
     epoch = groups.join("ada").member_epoch
@@ -261,19 +261,19 @@ def empty_group() -> ShareGroupsInMemory:
 def test_offsets_are_altered_under_a_new_state_epoch() -> None:
     groups = empty_group()
     epoch = groups.group.epoch
-    decision = alter(groups.shard, groups.group, {ORDERS: {0: 7}}, groups.now_ms)
-    alteration = groups.carry_out(decision)
+    decision = alter(groups.state, groups.group, {ORDERS: {0: 7}}, groups.now_ms)
+    alteration = groups.apply(decision)
     assert alteration.state_epoch > max(place[2] for place in groups.begun)
     assert groups.group.epoch == alteration.state_epoch == epoch + 1
     assert groups.group.states.initializing[ORDERS].partitions == {0}
-    groups.carry_out(initialized(groups.shard, GROUP, {ORDERS: frozenset({0})}))
+    groups.apply(initialized(groups.state, GROUP, {ORDERS: frozenset({0})}))
     assert not groups.group.states.initializing
 
 
 def test_offsets_of_a_group_that_was_never_there_can_be_altered() -> None:
     groups = ShareGroupsInMemory()
-    new = share_group_or_new(groups.shard, GROUP)
-    groups.carry_out(alter(groups.shard, new, {ORDERS: {0: 7}}, groups.now_ms))
+    new = share_group_or_new(groups.state, GROUP)
+    groups.apply(alter(groups.state, new, {ORDERS: {0: 7}}, groups.now_ms))
     assert groups.group.state_name == "Empty"
 
 
@@ -281,67 +281,67 @@ def test_states_of_a_group_with_members_are_left_alone() -> None:
     groups = ShareGroupsInMemory()
     groups.join("ada")
     with pytest.raises(NonEmptyGroup):
-        alter(groups.shard, groups.group, {ORDERS: {0: 7}}, groups.now_ms)
+        alter(groups.state, groups.group, {ORDERS: {0: 7}}, groups.now_ms)
     with pytest.raises(NonEmptyGroup):
         forget_topics(groups.group, ["orders"], groups.image)
     with pytest.raises(NonEmptyGroup):
         forget_all(groups.group, groups.image)
     with pytest.raises(NonEmptyGroup):
-        delete_group(groups.shard, GROUP)
+        delete_group(groups.state, GROUP)
 
 
 def test_topics_are_forgotten_in_two_steps() -> None:
     groups = empty_group()
     names = ["orders", "nothing"]
-    forgetting = groups.carry_out(forget_topics(groups.group, names, groups.image))
+    forgetting = groups.apply(forget_topics(groups.group, names, groups.image))
     assert forgetting.partitions == {ORDERS: frozenset({0, 1})}
     assert list(forgetting.unknown) == ["nothing"]
     groups.reload()
     assert list(groups.group.states.deleting) == [ORDERS], "a crash leaves it to be done again"
-    again = groups.carry_out(forget_topics(groups.group, ["orders"], groups.image))
+    again = groups.apply(forget_topics(groups.group, ["orders"], groups.image))
     assert again.partitions == forgetting.partitions
-    groups.carry_out(forgotten(groups.shard, GROUP, [ORDERS]))
+    groups.apply(forgotten(groups.state, GROUP, [ORDERS]))
     assert list(groups.group.states.initialized) == [BILLS]
-    gone = groups.carry_out(forget_topics(groups.group, ["orders"], groups.image))
+    gone = groups.apply(forget_topics(groups.group, ["orders"], groups.image))
     assert list(gone.unknown) == ["orders"]
 
 
 def test_a_group_is_deleted_with_all_its_states() -> None:
     groups = empty_group()
-    forgetting = groups.carry_out(forget_all(groups.group, groups.image))
+    forgetting = groups.apply(forget_all(groups.group, groups.image))
     assert forgetting.partitions == {ORDERS: frozenset({0, 1}), BILLS: frozenset({0})}
-    groups.carry_out(forgotten(groups.shard, GROUP, list(forgetting.partitions)))
+    groups.apply(forgotten(groups.state, GROUP, list(forgetting.partitions)))
     assert groups.group.states == StateTopics()
-    groups.carry_out(delete_group(groups.shard, GROUP))
+    groups.apply(delete_group(groups.state, GROUP))
     groups.reload()
-    assert GROUP not in groups.shard.groups
+    assert GROUP not in groups.state.groups
 
 
 def test_a_deleted_topic_is_forgotten_by_its_groups() -> None:
     groups = empty_group()
-    for effects in groups.shard.on_topic_ids_deleted({ORDERS}):
-        groups.carry_out(effects)
+    for effects in groups.state.on_topic_ids_deleted({ORDERS}):
+        groups.apply(effects)
     assert list(groups.group.states.initialized) == [BILLS]
 
 
 def test_an_empty_share_group_does_not_expire() -> None:
     groups = empty_group()
-    groups.carry_out(expire(groups.shard, groups.now_ms + 10_000 * _HOUR_MS))
-    assert GROUP in groups.shard.groups
+    groups.apply(expire(groups.state, groups.now_ms + 10_000 * _HOUR_MS))
+    assert GROUP in groups.state.groups
 
 
-def test_a_decision_that_is_not_written_leaves_no_note() -> None:
-    """Else nobody would begin the states until the interval for another try is over."""
+def test_an_unwritten_decision_records_no_initialization() -> None:
+    """Otherwise the states would not be initialized before the retry interval ends."""
     groups = ShareGroupsInMemory()
     groups.join("ada")
     groups.beat("ada", -1)
-    before = dict(groups.group.initializing_since_ms)
-    alter(groups.shard, groups.group, {ORDERS: {0: 7}}, groups.now_ms + 5)
-    assert groups.group.initializing_since_ms == before
+    before = dict(groups.group.memory.initializing_since_ms)
+    alter(groups.state, groups.group, {ORDERS: {0: 7}}, groups.now_ms + 5)
+    assert groups.group.memory.initializing_since_ms == before
 
 
-def test_states_that_are_being_begun_are_noted_of_a_new_group_too() -> None:
+def test_initializing_states_are_recorded_for_a_new_group() -> None:
     groups = ShareGroupsInMemory()
-    new = share_group_or_new(groups.shard, GROUP)
-    groups.carry_out(alter(groups.shard, new, {ORDERS: {0: 7}}, groups.now_ms))
-    assert groups.group.initializing_since_ms == {ORDERS: groups.now_ms}
+    new = share_group_or_new(groups.state, GROUP)
+    groups.apply(alter(groups.state, new, {ORDERS: {0: 7}}, groups.now_ms))
+    assert groups.group.memory.initializing_since_ms == {ORDERS: groups.now_ms}

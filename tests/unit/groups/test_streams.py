@@ -15,30 +15,30 @@ from headrace.errors import (
     UnknownMemberId,
     UnsupportedVersion,
 )
-from headrace.groups.late_commits import LateCommit
+from headrace.groups.epochs.members import MemberState
+from headrace.groups.group import LateCommit
 from headrace.groups.offsets import check_commit
-from headrace.groups.streams_group import STABLE, UNRELEASED, UNREVOKED
-from headrace.groups.streams_replies import Answer
-from headrace.groups.streams_topology import StatusCode
+from headrace.groups.streams.replies import StreamsAnswer
+from headrace.groups.streams.topology import StatusCode
 from headrace.protocol.schemas.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     Subtopology,
     TopicInfo,
     Topology,
 )
-from tests.consumer_groups import GROUP
-from tests.images import image_with, topic_id
-from tests.streams_groups import COUNTING, TOPICS, Application, rows
+from tests.builders.consumer_groups import GROUP
+from tests.builders.metadata_images import image_with, topic_id
+from tests.builders.streams_groups import COUNTING, TOPICS, Application, rows
 
 EVERY = {("0", 0), ("0", 1), ("0", 2), ("1", 0), ("1", 1), ("1", 2)}
 
 
-def told(answer: Answer) -> set[tuple[str, int]]:
+def told(answer: StreamsAnswer) -> set[tuple[str, int]]:
     tasks = answer.response.active_tasks or []
     return {(one.subtopology_id, number) for one in tasks for number in one.partitions}
 
 
-def codes(answer: Answer) -> list[int]:
+def codes(answer: StreamsAnswer) -> list[int]:
     return [one.status_code for one in answer.response.status or []]
 
 
@@ -53,16 +53,16 @@ def test_members_share_tasks_and_none_is_run_twice() -> None:
     app.start("ada")
     app.wait(1_001)
     app.start("bob")
-    assert app.streams.members["bob"].state == UNRELEASED
+    assert app.streams.members["bob"].state == MemberState.UNRELEASED
     app.beat("ada", active_tasks=rows(frozenset(EVERY)))
-    assert app.streams.members["ada"].state == UNREVOKED
+    assert app.streams.members["ada"].state == MemberState.UNREVOKED
     app.settle()
     shares = app.running()
     assert [len(one) for one in shares.values()] == [3, 3]
     assert set().union(*shares.values()) == EVERY
 
 
-def test_a_member_that_goes_leaves_its_tasks_to_the_others() -> None:
+def test_tasks_of_a_departed_member_are_reassigned() -> None:
     app = Application()
     app.start("ada")
     app.start("bob")
@@ -81,11 +81,11 @@ def test_a_silent_member_is_removed() -> None:
         app.beat("ada", 3)
 
 
-def test_missing_internal_topics_are_asked_for() -> None:
+def test_missing_internal_topics_are_requested() -> None:
     app = Application({"lines": 3})
     answer = app.start("ada")
     assert codes(answer) == [StatusCode.MISSING_INTERNAL_TOPICS]
-    assert [(one.name, one.partitions) for one in answer.missing] == [
+    assert [(one.name, one.partitions) for one in answer.needs] == [
         ("by-word", 3),
         ("changelog", 3),
     ]
@@ -99,10 +99,10 @@ def test_missing_source_topics_are_waited_for() -> None:
     app = Application({})
     answer = app.start("ada")
     assert codes(answer) == [StatusCode.MISSING_SOURCE_TOPICS]
-    assert answer.missing == ()
+    assert answer.needs == ()
 
 
-def test_an_internal_topic_of_the_wrong_size_is_told() -> None:
+def test_an_internal_topic_of_the_wrong_size_is_reported() -> None:
     answer = Application({**TOPICS, "changelog": 5}).start("ada")
     assert codes(answer) == [StatusCode.INCORRECTLY_PARTITIONED_TOPICS]
 
@@ -129,7 +129,7 @@ def test_copies_of_state_live_in_other_processes() -> None:
     assert all(runner[task] != process for task, process in copies)
 
 
-def test_who_has_a_copy_takes_over() -> None:
+def test_members_with_a_standby_copy_take_over() -> None:
     app = Application(group_streams_num_standby_replicas=1)
     for name in ("ada", "bob", "cyd"):
         app.start(name)
@@ -146,8 +146,8 @@ def test_who_has_a_copy_takes_over() -> None:
     assert all(task in after[keeper] for task, keeper in keepers.items())
 
 
-def test_who_missed_its_tasks_is_told_them_again() -> None:
-    """The answer was lost: the member says in its last epoch that it has nothing."""
+def test_tasks_are_sent_again_to_a_member_that_missed_them() -> None:
+    """The answer was lost: the member reports no tasks in its last epoch."""
     app = Application(group_streams_initial_rebalance_delay_ms=3_000)
     epoch = app.start("ada").response.member_epoch
     app.wait(3_001)
@@ -157,7 +157,7 @@ def test_who_missed_its_tasks_is_told_them_again() -> None:
     assert app.beat("ada").response.active_tasks is None
 
 
-def test_endpoints_of_all_members_are_told() -> None:
+def test_endpoints_of_all_members_are_sent() -> None:
     from headrace.protocol.schemas.streams_group_heartbeat import (
         StreamsGroupHeartbeatRequestEndpoint,
     )
@@ -173,7 +173,7 @@ def test_endpoints_of_all_members_are_told() -> None:
     }
 
 
-def test_a_member_may_ask_all_to_stop() -> None:
+def test_a_member_may_request_a_shutdown_of_the_application() -> None:
     app = Application()
     app.start("ada")
     app.start("bob")
@@ -193,8 +193,8 @@ def test_the_log_makes_the_same_group_again() -> None:
     assert app.streams.topology == before.topology
     assert app.streams.epoch == before.epoch
     for offset, record in enumerate(app.streams.tombstones()):
-        app.shard.replay(record, RecordFacts(offset, 0))
-    assert GROUP not in app.shard.groups
+        app.state.replay(record, RecordFacts(offset, 0))
+    assert GROUP not in app.state.groups
 
 
 def test_another_topology_is_refused() -> None:
@@ -212,14 +212,14 @@ def test_a_stale_epoch_is_fenced() -> None:
         app.beat("ada", 99)
 
 
-def test_a_lost_answer_may_be_asked_for_again() -> None:
+def test_a_lost_answer_may_be_requested_again() -> None:
     app = Application()
     app.start("ada")
     app.start("bob")
     app.settle()
     member = app.streams.members["ada"]
     assert app.beat("ada", member.previous_epoch).response.member_epoch == member.epoch
-    assert member.state == STABLE
+    assert member.state == MemberState.STABLE
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,9 @@ def test_a_lost_answer_may_be_asked_for_again() -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(fields: dict[str, Any], error: type[KafkaError]) -> None:
+def test_inconsistent_heartbeats_are_rejected(
+    fields: dict[str, Any], error: type[KafkaError]
+) -> None:
     app = Application()
     with pytest.raises(error):
         app.ask(StreamsGroupHeartbeatRequest(GROUP, **fields))
@@ -265,10 +267,10 @@ def shared() -> tuple[Application, int]:
 
 
 def commit(app: Application, member_id: str, epoch: int, version: int = 9) -> None:
-    check_commit(app.shard, GROUP, member_id, None, epoch, version=version)
+    check_commit(app.state, GROUP, member_id, None, epoch, version=version)
 
 
-def test_a_late_commit_counts_for_tasks_that_were_run_all_the_while() -> None:
+def test_a_late_commit_counts_for_tasks_that_ran_throughout() -> None:
     """DEL-2: a commit that was under way when the epoch rose is not lost."""
     app, first = shared()
     ada = app.streams.members["ada"]
@@ -298,7 +300,7 @@ def test_a_late_commit_does_not_count_for_a_task_that_came_later() -> None:
         late.value.check([("lines", topic_id("lines"), gained)])
 
 
-def test_commits_of_strangers_and_from_the_future_are_refused() -> None:
+def test_commits_of_unknown_members_and_future_epochs_are_rejected() -> None:
     app, _ = shared()
     with pytest.raises(UnknownMemberId):
         commit(app, "nobody", 1)
@@ -306,11 +308,11 @@ def test_commits_of_strangers_and_from_the_future_are_refused() -> None:
         commit(app, "ada", 99)
     with pytest.raises(LateCommit) as late:
         commit(app, "ada", 0)
-    with pytest.raises(StaleMemberEpoch, match="no source"):
+    with pytest.raises(StaleMemberEpoch, match="not a source topic"):
         late.value.check([("changelog", topic_id("changelog"), 0)])
 
 
-def test_members_commit_with_a_version_that_knows_epochs() -> None:
+def test_members_commit_with_a_version_that_has_epochs() -> None:
     """As Kafka: also in the right epoch."""
     app, _ = shared()
     with pytest.raises(UnsupportedVersion):

@@ -1,4 +1,4 @@
-"""Bearer tokens, and doors that let in by several ways."""
+"""Bearer tokens, and several ways to authenticate."""
 
 import base64
 from pathlib import Path
@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from headrace.http.access import Access, Door, InvalidTokenFile, read_tokens
-from headrace.http.principals import Principal, principal_of
+from headrace.http.access import (
+    Access,
+    Authentication,
+    InvalidTokenFile,
+    Principal,
+    principal_of,
+    read_tokens,
+)
 from headrace.http.tls import CERTIFICATE_KEY
 from headrace.http.users import PasswordHash, UserFile
 
@@ -32,25 +38,23 @@ def test_a_token_may_have_a_name_and_a_name_several_tokens(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("line", [":token", "ada:", "ada:to:ken"])
-def test_a_line_that_is_neither_token_nor_name_and_token_is_refused(
-    tmp_path: Path, line: str
-) -> None:
+def test_an_invalid_line_of_a_token_file_is_rejected(tmp_path: Path, line: str) -> None:
     with pytest.raises(InvalidTokenFile, match=r"line 2 .* NAME:TOKEN"):
         read_tokens(token_file(tmp_path, f"first\n{line}\n"))
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "# only words\n"])
-def test_a_file_without_a_token_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(InvalidTokenFile, match="holds no token"):
+def test_a_file_without_a_token_is_rejected(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InvalidTokenFile, match="has no token"):
         read_tokens(token_file(tmp_path, content))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidTokenFile, match="nowhere"):
         read_tokens(tmp_path / "nowhere")
 
 
-def test_a_file_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
+def test_a_file_that_is_too_long_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidTokenFile, match="longer than 64 KB"):
         read_tokens(token_file(tmp_path, "first\n" + "#" * (1 << 16)))
 
@@ -60,12 +64,14 @@ def test_tokens_are_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "is_open"), [(0o600, False), (0o640, True), (0o604, True)])
-def test_a_file_that_others_may_read_is_noticed(tmp_path: Path, mode: int, is_open: bool) -> None:
+def test_a_file_that_others_may_read_is_reported(tmp_path: Path, mode: int, is_open: bool) -> None:
     assert read_tokens(token_file(tmp_path, "word", mode)).is_open_to_others is is_open
 
 
-async def asked(door: Door, *headers: tuple[bytes, bytes], **scope: Any) -> tuple[int, Any]:
-    """The status that a request gets, and who the application takes it to be from."""
+async def asked(
+    authentication: Authentication, *headers: tuple[bytes, bytes], **scope: Any
+) -> tuple[int, Any]:
+    """Return the status of a request, and its principal in the application."""
     seen: list[Principal | None] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -79,10 +85,10 @@ async def asked(door: Door, *headers: tuple[bytes, bytes], **scope: Any) -> tupl
             statuses.append(message["status"])
 
     async def receive() -> Any:
-        raise AssertionError("nobody reads the body")
+        raise AssertionError("the body is not read")
 
     given = {"type": "http", "path": "/x", "headers": list(headers), **scope}
-    await Access(app, door, open_paths=["/open"])(given, receive, send)
+    await Access(app, authentication, open_paths=["/open"])(given, receive, send)
     return statuses[0], seen[0] if seen else None
 
 
@@ -94,8 +100,8 @@ USERS = UserFile({"ada": PasswordHash.of("pa:ss")})
 
 
 async def test_a_user_is_known_by_name_and_password() -> None:
-    door = Door(users=USERS)
-    assert await asked(door, basic("ada:pa:ss")) == (200, Principal("ada", "pa:ss"))
+    authentication = Authentication(users=USERS)
+    assert await asked(authentication, basic("ada:pa:ss")) == (200, Principal("ada", "pa:ss"))
 
 
 @pytest.mark.parametrize(
@@ -109,26 +115,27 @@ async def test_a_user_is_known_by_name_and_password() -> None:
         [basic("ada:pa:ss"), basic("ada:pa:ss")],
     ],
 )
-async def test_whoever_else_comes_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
-    assert (await asked(Door(users=USERS), *headers))[0] == 401
+async def test_other_requests_are_rejected(headers: list[tuple[bytes, bytes]]) -> None:
+    assert (await asked(Authentication(users=USERS), *headers))[0] == 401
 
 
 async def test_the_holder_of_a_token_is_known_by_its_name(tmp_path: Path) -> None:
-    door = Door(tokens=read_tokens(token_file(tmp_path, "ada:first\nsecond\n")))
+    authentication = Authentication(tokens=read_tokens(token_file(tmp_path, "ada:first\nsecond\n")))
     asking = [
-        await asked(door, (b"authorization", b"Bearer " + one)) for one in (b"first", b"second")
+        await asked(authentication, (b"authorization", b"Bearer " + one))
+        for one in (b"first", b"second")
     ]
     assert asking == [(200, Principal("ada")), (200, Principal("token-2"))]
 
 
-async def test_a_certificate_is_proof_where_it_is_asked_for() -> None:
+async def test_a_requested_certificate_authenticates_its_client() -> None:
     state = {"state": {CERTIFICATE_KEY: "CN=ada"}}
-    assert await asked(Door(certificates=True), **state) == (200, Principal("CN=ada"))
-    assert (await asked(Door(users=USERS), **state))[0] == 401
+    assert await asked(Authentication(certificates=True), **state) == (200, Principal("CN=ada"))
+    assert (await asked(Authentication(users=USERS), **state))[0] == 401
 
 
 async def test_open_paths_ask_for_nothing() -> None:
-    assert await asked(Door(users=USERS), path="/open") == (200, None)
+    assert await asked(Authentication(users=USERS), path="/open") == (200, None)
 
 
 async def test_a_websocket_without_proof_is_closed() -> None:
@@ -141,7 +148,7 @@ async def test_a_websocket_without_proof_is_closed() -> None:
         raise AssertionError("it was let in")
 
     scope = {"type": "websocket", "path": "/x", "headers": []}
-    await Access(never, Door(users=USERS))(scope, never, send)  # type: ignore[arg-type]
+    await Access(never, Authentication(users=USERS))(scope, never, send)  # type: ignore[arg-type]
     assert sent == ["websocket.close"]
 
 

@@ -1,4 +1,4 @@
-"""Where servers listen."""
+"""Listen addresses."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_an_address_is_read_and_written_alike(text: str, address: ListenAddress)
 
 
 @pytest.mark.parametrize("text", ["8090", ":8090", "host:", "host:x", "host:70000", "::1:8090"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     with pytest.raises(InvalidAddress):
         ListenAddress.parse(text)
 

@@ -1,4 +1,4 @@
-"""Bodies, errors, access and the OpenAPI page, seen through an application of a few routes."""
+"""Bodies, errors, access and the OpenAPI document of a product with a few operations."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import httpx2
 import msgspec
 import pytest
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from headrace.http.access import BearerAccess, read_tokens
+from headrace.http.access import OPEN, Authentication, read_tokens
 from headrace.http.bodies import decode_json, decode_text, read_body
-from headrace.http.errors import NotFound, Unavailable, error_handlers
-from headrace.http.operations import Operation, Parameter, openapi, routes
+from headrace.http.errors import NotFound, Unavailable
+from headrace.http.operations import Operation, Parameter, openapi
+from headrace.http.product import Product
 
 
 class Greeting(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,15 +56,17 @@ OPERATIONS = [
 ]
 
 
-def client(app: Starlette) -> httpx2.AsyncClient:
-    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+def client(authentication: Authentication = OPEN) -> httpx2.AsyncClient:
+    product = Product(
+        title="Test", operations=OPERATIONS, families=list, authentication=authentication
+    )
+    transport = httpx2.ASGITransport(product, raise_app_exceptions=False)
     return httpx2.AsyncClient(transport=transport, base_url="http://test")
 
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    app = Starlette(routes=routes(OPERATIONS), exception_handlers=dict(error_handlers()))
-    async with client(app) as opened:
+    async with client() as opened:
         yield opened
 
 
@@ -82,7 +84,7 @@ async def test_a_body_becomes_a_value_of_its_type(http: httpx2.AsyncClient) -> N
         (b"[" * 90, "array"),
     ],
 )
-async def test_a_wrong_body_is_answered_with_what_is_wrong(
+async def test_an_invalid_body_is_answered_with_the_reason(
     http: httpx2.AsyncClient, content: bytes, word: str
 ) -> None:
     answer = await http.post("/greet", content=content)
@@ -90,12 +92,12 @@ async def test_a_wrong_body_is_answered_with_what_is_wrong(
     assert word in answer.json()["message"].lower()
 
 
-async def test_a_body_that_is_no_text_is_refused(http: httpx2.AsyncClient) -> None:
+async def test_a_body_that_is_not_utf_8_is_rejected(http: httpx2.AsyncClient) -> None:
     answer = await http.post("/echo", content=b"ab\xff")
     assert answer.json()["message"] == "the body is not UTF-8: invalid start byte at byte 2"
 
 
-async def test_a_body_that_announces_too_much_is_not_read(http: httpx2.AsyncClient) -> None:
+async def test_a_body_with_too_large_a_content_length_is_not_read(http: httpx2.AsyncClient) -> None:
     answer = await http.post("/echo", content=b"x" * 101)
     assert (answer.status_code, answer.json()["error"]) == (413, "too_large")
 
@@ -108,17 +110,17 @@ async def test_a_body_without_a_length_is_bounded_too(http: httpx2.AsyncClient) 
     assert (await http.post("/echo", content=endless())).status_code == 413
 
 
-async def test_an_error_is_told_in_one_shape(http: httpx2.AsyncClient) -> None:
+async def test_errors_have_one_shape(http: httpx2.AsyncClient) -> None:
     answer = await http.get("/lose/key")
     assert answer.json() == {"error": "not_found", "message": "it is lost", "place": 7}
 
 
-async def test_who_is_to_come_again_is_told_when(http: httpx2.AsyncClient) -> None:
+async def test_a_temporary_refusal_has_a_time_to_retry(http: httpx2.AsyncClient) -> None:
     answer = await http.get("/rest")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "9")
 
 
-async def test_a_fault_of_ours_tells_no_insides(http: httpx2.AsyncClient) -> None:
+async def test_an_internal_error_reveals_no_details(http: httpx2.AsyncClient) -> None:
     answer = await http.get("/fail")
     assert (answer.status_code, "insides" in answer.text) == (500, False)
 
@@ -142,16 +144,14 @@ async def test_unknown_paths_and_methods_have_the_same_shape(http: httpx2.AsyncC
         ([("Authorization", "bearer word")], 503),
     ],
 )
-async def test_only_a_token_opens_the_door(
+async def test_requests_need_a_valid_token(
     tmp_path: Path, headers: list[tuple[str, str]], status: int
 ) -> None:
     (tmp_path / "tokens").write_text("word\n")
-    app = Starlette(routes=routes(OPERATIONS), exception_handlers=dict(error_handlers()))
-    app.add_middleware(BearerAccess, tokens=read_tokens(tmp_path / "tokens"), open_paths=["/fail"])
-    async with client(app) as http:
+    async with client(Authentication(read_tokens(tmp_path / "tokens"))) as http:
         answer = await http.get("/rest", headers=headers)
         assert answer.status_code == status
-        assert (await http.get("/fail")).status_code == 500
+        assert (await http.get("/health")).status_code == 200
 
 
 def test_the_page_describes_every_operation() -> None:
@@ -184,6 +184,6 @@ async def test_names_in_paths_may_hold_slashes(
     assert (await http.get(path)).text == said
 
 
-async def test_a_slash_that_is_written_out_parts_a_path(http: httpx2.AsyncClient) -> None:
+async def test_an_unescaped_slash_separates_segments_of_a_path(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/say/a/b/to:c")).status_code == 404
     assert (await http.get("/say%2Fa/to:c")).status_code == 404

@@ -1,4 +1,4 @@
-"""Heads of requests: how large, how slow, and what is answered before an application is asked."""
+"""Heads of requests: limits of size and time, and answers without the application."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ REQUEST = b"GET /x HTTP/1.1\r\nHost: own\r\n\r\n"
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport that keeps the written bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Connection:
         self.protocol.connection_made(self.wire)
 
     async def receive(self, data: bytes) -> None:
-        """What a client sends; all requests that it completes are answered then."""
+        """Receive bytes of a client, and answer the requests that they complete."""
         self.protocol.data_received(data)
         if self.state.tasks:
             await asyncio.wait(self.state.tasks)
@@ -124,7 +124,7 @@ def head(size: int) -> bytes:
         [b"GET /x HTTP/1.1\r\n", *[b"X: %s\r\n" % (b"y" * 990)] * 70],
     ],
 )
-async def test_a_head_that_is_too_large_is_refused_in_the_products_shape(
+async def test_a_head_that_is_too_large_is_rejected_in_the_shape_of_the_product(
     pieces: list[bytes],
 ) -> None:
     connection = Connection()
@@ -135,7 +135,7 @@ async def test_a_head_that_is_too_large_is_refused_in_the_products_shape(
     assert b"connection: close" in connection.wire.written
 
 
-async def test_what_follows_a_refusal_is_dropped_and_the_connection_closed() -> None:
+async def test_after_a_rejected_head_the_connection_is_closed() -> None:
     connection = Connection()
     await connection.receive(head(HEAD_BYTES_MAX))
     told = connection.wire.written
@@ -171,7 +171,7 @@ async def test_trailers_are_bounded_too() -> None:
     await asyncio.gather(*connection.state.tasks, return_exceptions=True)
 
 
-async def test_a_silent_connection_is_closed_after_a_while() -> None:
+async def test_a_silent_connection_is_closed_after_a_timeout() -> None:
     connection = Connection()
     (timer,) = connection.loop.timers
     timer.call()
@@ -213,7 +213,7 @@ async def test_a_connection_that_is_lost_waits_for_nothing() -> None:
     assert connection.loop.waiting() == []
 
 
-async def test_one_connection_too_many_is_told_in_the_products_shape() -> None:
+async def test_too_many_connections_are_rejected_in_the_shape_of_the_product() -> None:
     connection = Connection(connections_max=1)
     await connection.receive(REQUEST)
     status, body = connection.answer
@@ -225,14 +225,14 @@ async def test_one_connection_too_many_is_told_in_the_products_shape() -> None:
 async def test_a_connection_that_finds_no_room_takes_the_place_of_the_longest_silent() -> None:
     first = Connection(connections_max=4)
     others = [Connection(beside=first) for _ in range(2)]
-    await others[0].receive(REQUEST[:20])  # A part of a head is no head.
+    await others[0].receive(REQUEST[:20])  # An incomplete head.
     latest = Connection(beside=first)
     await latest.receive(REQUEST)
     assert [one.wire.is_closed for one in (first, *others, latest)] == [True, False, False, False]
     assert latest.answer == (200, b"0 bytes")
 
 
-async def test_who_waits_between_requests_stays_while_others_owe_a_head() -> None:
+async def test_idle_connections_stay_while_others_send_a_head() -> None:
     polite = Connection(connections_max=3)
     await polite.receive(REQUEST)
     silent = Connection(beside=polite)
@@ -245,7 +245,7 @@ async def test_who_waits_between_requests_stays_while_others_owe_a_head() -> Non
     assert [one.wire.is_closed for one in (polite, third, fourth)] == [True, False, False]
 
 
-async def test_a_request_that_is_under_way_is_nobody_s_room() -> None:
+async def test_a_connection_with_a_request_under_way_is_not_closed_for_another() -> None:
     busy = Connection(connections_max=2)
     start = b"POST /x HTTP/1.1\r\nHost: own\r\nContent-Length: 5\r\n\r\n"
     busy.protocol.data_received(start)
@@ -255,7 +255,7 @@ async def test_a_request_that_is_under_way_is_nobody_s_room() -> None:
     assert (busy.answer, other.answer[0]) == ((200, b"5 bytes"), 503)
 
 
-async def test_what_is_no_request_is_told_in_the_products_shape() -> None:
+async def test_an_invalid_request_is_answered_in_the_shape_of_the_product() -> None:
     connection = Connection()
     await connection.receive(b"\x16\x03\x01\x00\xa5")
     status, body = connection.answer

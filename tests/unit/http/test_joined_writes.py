@@ -1,9 +1,9 @@
-"""An answer in one piece, and none of it lost or out of order where it is not."""
+"""Answers in one write; in several, no byte is lost or out of order."""
 
 import asyncio
 from typing import Any
 
-from headrace.http.joined_writes import joined
+from headrace.http.heads import joined
 
 HEAD, BODY = b"HTTP/1.1 200 OK\r\n\r\n", b"yes"
 
@@ -31,7 +31,7 @@ async def one_round() -> None:
     await asyncio.sleep(0)
 
 
-async def test_head_and_body_are_one_piece_and_what_follows_goes_as_it_comes() -> None:
+async def test_head_and_body_are_one_write_and_further_writes_are_immediate() -> None:
     wire = Wire()
     answer = joined(wire, asyncio.get_running_loop())
     answer.write(HEAD)
@@ -42,7 +42,7 @@ async def test_head_and_body_are_one_piece_and_what_follows_goes_as_it_comes() -
     assert wire.pieces == [HEAD + BODY, BODY]
 
 
-async def test_a_head_whose_body_is_still_to_come_is_not_kept_back() -> None:
+async def test_a_head_is_not_held_until_a_late_body() -> None:
     wire = Wire()
     answer = joined(wire, asyncio.get_running_loop())
     answer.write(HEAD)
@@ -61,7 +61,7 @@ async def test_a_large_body_is_not_copied() -> None:
     assert wire.pieces == [HEAD, large]
 
 
-async def test_what_is_kept_goes_out_before_the_end_and_not_after_it() -> None:
+async def test_held_bytes_are_written_before_the_end_and_not_after_it() -> None:
     closed, lost = Wire(), Wire()
     loop = asyncio.get_running_loop()
     answer = joined(closed, loop)

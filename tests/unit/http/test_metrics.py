@@ -1,16 +1,16 @@
-"""Requests as they are counted."""
+"""Counters of requests."""
 
 from typing import Any
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from headrace.http.metrics import Counted, HttpMetrics, http_families, page
-from headrace.http.operations import Operation, routes
+from headrace.http.metrics import HttpMetrics, http_families
+from headrace.http.operations import Operation
+from headrace.http.product import Product
+from headrace.runtime.exposition import render
 
 
 async def echo(request: Request) -> Response:
@@ -23,10 +23,10 @@ async def fail(request: Request) -> Response:
 
 def serving(metrics: HttpMetrics) -> Any:
     operations = [
-        Operation("POST", "/echo/{name}", echo, "Says it twice."),
+        Operation("POST", "/echo/{name}", echo, "Returns it twice."),
         Operation("GET", "/echo/{name}", fail, "Fails."),
     ]
-    return Starlette(routes=routes(operations), middleware=[Middleware(Counted, metrics=metrics)])
+    return Product(title="Test", operations=operations, families=list, metrics=metrics)
 
 
 async def ask(metrics: HttpMetrics, method: str, path: str, body: bytes = b"") -> None:
@@ -45,7 +45,7 @@ async def test_bodies_are_counted_in_both_directions_under_the_path_as_described
     assert (counts.durations.count, metrics.under_way) == (2, 0)
 
 
-async def test_what_fails_counts_as_our_fault() -> None:
+async def test_an_exception_counts_as_a_server_error() -> None:
     metrics = HttpMetrics()
     await ask(metrics, "GET", "/echo/a")
     assert metrics.operations["GET /echo/{name}"].statuses == {500: 1}
@@ -61,6 +61,6 @@ async def test_clients_can_make_no_operations_up(path: str) -> None:
 async def test_the_page_has_a_line_for_each_operation_and_status() -> None:
     metrics = HttpMetrics()
     await ask(metrics, "POST", "/echo/a", b"1")
-    text = bytes(page(http_families("x", metrics)).body).decode()
+    text = "".join(render(http_families("x", metrics)))
     assert 'x_answers_total{operation="POST /echo/{name}",status="200"} 1\n' in text
     assert 'x_duration_milliseconds_count{operation="POST /echo/{name}"} 1\n' in text

@@ -1,4 +1,4 @@
-"""Which of our media types a client gets."""
+"""The media type of an answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Certificates of servers, and who clients are by theirs."""
+"""Certificates of servers, and the names of clients in theirs."""
 
 import ssl
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_clients_are_asked_for_certificates_as_set(
     assert tls.context().verify_mode == mode
 
 
-def test_old_versions_of_tls_are_not_spoken(tmp_path: Path) -> None:
+def test_old_versions_of_tls_are_rejected(tmp_path: Path) -> None:
     context = ServerTls(certificate=written(tmp_path)).context()
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
 

@@ -44,21 +44,19 @@ def test_two_hashes_of_one_password_differ() -> None:
         ("ada:scrypt$16384$AA==$AA==", "32"),
     ],
 )
-def test_a_line_that_is_none_is_named_with_what_makes_one(
-    tmp_path: Path, line: str, reason: str
-) -> None:
+def test_an_invalid_line_is_named_with_advice(tmp_path: Path, line: str, reason: str) -> None:
     with pytest.raises(InvalidUserFile, match=reason) as failure:
         read_users(user_file(tmp_path, f"# first\n{line}\n"))
     assert "line 2" in str(failure.value)
     assert "headrace.http.users" in str(failure.value)
 
 
-def test_a_file_without_users_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidUserFile, match="names nobody"):
-        read_users(user_file(tmp_path, "# nobody\n"))
+def test_a_file_without_users_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUserFile, match="has no user"):
+        read_users(user_file(tmp_path, "# empty\n"))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidUserFile, match="nowhere"):
         read_users(tmp_path / "nowhere")
 
@@ -81,7 +79,7 @@ def test_no_more_than_so_many_are_remembered() -> None:
     assert users.remembers("ada", "1000")
 
 
-def test_a_file_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
+def test_a_file_that_is_too_long_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidUserFile, match="longer than 1024 KB"):
         read_users(user_file(tmp_path, f"ada:{PasswordHash.of('x')}\n" + "#" * (1 << 20)))
 
@@ -102,13 +100,13 @@ def test_a_piped_password_makes_a_line_that_lets_its_user_in(
         (["--help"], "", 0, "usage: python -m headrace.http.users"),
         ([], "", 2, "NAME"),
         (["--nmae"], "x\n", 2, "NAME"),
-        (["a:b"], "x\n", 2, "'a:b' is no name of a user"),
-        (["#a"], "x\n", 2, "'#a' is no name of a user"),
-        (["ada"], "", 2, "there is no password"),
+        (["a:b"], "x\n", 2, "invalid user name 'a:b'"),
+        (["#a"], "x\n", 2, "invalid user name '#a'"),
+        (["ada"], "", 2, "no password"),
         (["ada"], "x" * 1025, 2, "longer than 1024 bytes"),
     ],
 )
-def test_who_makes_no_line_is_told_what_to_give(
+def test_invalid_input_is_rejected_with_advice(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],

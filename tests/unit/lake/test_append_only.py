@@ -9,11 +9,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from headrace.lake.catalog import Lake
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.errors import AppendOnly
 from headrace.lake.metadata import APPEND_ONLY
+from headrace.lake.rewriting import evolve, optimize
 from headrace.lake.tables import Table
-from tests.lakes import ids_of, numbers, written
+from tests.builders.lakes import ids_of, numbers, written
 
 SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string())])
 
@@ -53,10 +54,10 @@ def merged(table: Table) -> None:
         lambda table: table.restore(1),
     ],
 )
-def test_rows_of_a_table_that_only_grows_stay_as_they_are(
+def test_rows_of_an_append_only_table_cannot_change(
     table: Table, change: Callable[[Table], object]
 ) -> None:
-    """ARC-4: what came is never edited."""
+    """ARC-4: stored rows are never edited."""
     version = table.version
     with pytest.raises(AppendOnly, match=r"raw\.orders would change or remove rows"):
         change(table)
@@ -71,10 +72,10 @@ def test_other_writers_refuse_as_well(table: Table) -> None:
     assert ids_of(table) == [1, 2, 3]
 
 
-def test_what_only_rearranges_rows_is_allowed(table: Table) -> None:
+def test_commits_that_only_rearrange_rows_are_allowed(table: Table) -> None:
     wider = pa.schema([("id", pa.int64()), ("name", pa.string()), ("more", pa.string())])
-    table.evolve(wider)
-    assert table.optimize().files_after == 1
+    evolve(table, wider)
+    assert optimize(table).files_after == 1
     table.vacuum()
     numbers(table, 4, batch=2)
     assert (table.schema, ids_of(table)) == (wider, [1, 2, 3, 4])
@@ -96,7 +97,7 @@ def test_the_next_generation_is_built_and_the_old_one_dropped(lake: Lake, table:
     ("schema", "features"),
     [(SCHEMA, None), (SCHEMA.append(pa.field("at", pa.timestamp("us"))), "appendOnly")],
 )
-def test_a_table_that_is_there_becomes_one_that_only_grows(
+def test_an_existing_table_becomes_append_only(
     lake: Lake, schema: pa.Schema, features: str | None
 ) -> None:
     """A table of an older release gets the rule; where features are named, it is named too."""

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.errors import IncompatibleSchema, InvalidName, LakeError, NoSuchTable, TableLost
-from tests.lakes import ids_of, numbers
+from tests.builders.lakes import ids_of, numbers
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -72,7 +72,7 @@ def test_names_that_are_no_zone_and_table_are_refused(lake: Lake, name: str) -> 
         lake.create(name, SCHEMA)
 
 
-def test_a_generation_is_built_beside_and_switched_to_at_one_stroke(lake: Lake) -> None:
+def test_a_new_generation_is_built_apart_and_switched_to_atomically(lake: Lake) -> None:
     """ARC-2: recompute into a new table, then switch, and back."""
     for name in ("trusted.a", "refined.b"):
         numbers(lake.create(name, SCHEMA), 1)
@@ -85,7 +85,7 @@ def test_a_generation_is_built_beside_and_switched_to_at_one_stroke(lake: Lake) 
     assert ids_of(lake.table("trusted.a")) == [1]
 
 
-def test_a_switch_that_cannot_be_made_whole_is_not_made(lake: Lake) -> None:
+def test_a_switch_that_cannot_be_complete_is_not_made(lake: Lake) -> None:
     for generation in (1, 2):
         lake.create("trusted.a", SCHEMA, generation=generation)
     with pytest.raises(LakeError, match=r"trusted\.b has no generation 2"):
@@ -112,7 +112,7 @@ def test_a_table_goes_from_the_catalog_with_its_last_generation(lake: Lake) -> N
     assert lake.catalog().tables == {}
 
 
-def test_a_view_takes_the_place_of_a_table_at_one_stroke_and_gives_it_back(lake: Lake) -> None:
+def test_a_view_replaces_a_table_atomically_and_restores_it(lake: Lake) -> None:
     """Readers find the one or the other at every moment, and never both."""
     view = MergedViewEntry("refined.v", ("id",), {"n": "sum"}, "refined.b", "refined.s", "shop")
     for name in ("refined.v", "refined.b", "refined.s"):
@@ -154,17 +154,17 @@ def test_editors_at_the_same_time_lose_nothing(lake: Lake) -> None:
     assert len(lake.names()) == 15
 
 
-def test_a_table_that_was_removed_by_hand_is_told_with_what_to_do(lake: Lake) -> None:
+def test_a_table_whose_folder_is_missing_is_reported_with_advice(lake: Lake) -> None:
     shutil.rmtree(lake.create("raw.lost", SCHEMA, pipeline="shop").place)
-    with pytest.raises(TableLost, match=r"back.*replay FOLDER` builds the tables of shop"):
+    with pytest.raises(TableLost, match=r"back.*replay FOLDER` rebuilds the tables of shop"):
         lake.table("raw.lost")
 
 
-def test_the_catalog_says_which_properties_a_pipeline_has_put_on_a_table(lake: Lake) -> None:
-    """Entries of older releases say nothing of them; so none is taken for the pipeline's."""
+def test_the_catalog_records_properties_that_a_pipeline_has_set(lake: Lake) -> None:
+    """Entries of older releases do not have them, so no property counts as the pipeline's."""
     lake.create("raw.x", SCHEMA, pipeline="shop", properties={"delta.targetFileSize": "9"})
     lake.create("raw.x", SCHEMA, pipeline="shop", generation=2)
-    lake.note_properties("raw.x", 2, {"delta.targetFileSize": "8"})
+    lake.record_properties("raw.x", 2, {"delta.targetFileSize": "8"})
     made = lake.catalog().tables["raw.x"].generations
     assert [made[number].properties for number in (1, 2)] == [
         {"delta.targetFileSize": "9"},

@@ -7,17 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.lake.catalog import Lake
-from headrace.lake.changes import (
+from headrace.lake.applied_changes import (
     ChangeRules,
     apply_changes,
     history_name,
     history_schema,
     target_schema,
 )
-from headrace.lake.commits import Token
+from headrace.lake.catalog import Lake
+from headrace.lake.commit_log import Token
 from headrace.lake.tables import Table
-from tests.change_tables import LINEAGE, Change, delete, events_of
+from tests.builders.change_tables import LINEAGE, Change, delete, events_of
 
 NAME = "trusted.customers"
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -138,7 +138,7 @@ def test_rows_of_a_changed_table_are_found_by_a_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scd_type", [1, 2])
-def test_a_delete_whose_date_could_part_no_table_takes_the_row_away(
+def test_a_delete_with_a_date_that_cannot_be_a_partition_removes_the_row(
     tmp_path: Path, scd_type: int
 ) -> None:
     lake = Lake(tmp_path)

@@ -1,4 +1,4 @@
-"""Files under a table's place: partitions, sizes, what a commit is told of them."""
+"""Files under a table's place: partitions, sizes, and their description in a commit."""
 
 import datetime as dt
 import pickle
@@ -20,8 +20,7 @@ from headrace.lake.partitions import (
     partition_array,
     partition_texts,
 )
-from headrace.lake.upserting import Files
-from tests.lakes import files_up_to
+from tests.builders.lakes import files_up_to
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("topic", pa.string())])
 DAY = dt.date(2026, 3, 1)
@@ -87,7 +86,7 @@ def test_an_open_file_takes_the_rows_of_its_partition_in_later_rounds(tmp_path: 
     assert [file.rows for file in writer.close()] == [2] * 70
 
 
-def test_what_is_aborted_leaves_nothing(tmp_path: Path) -> None:
+def test_an_aborted_write_leaves_no_files(tmp_path: Path) -> None:
     writer = FileWriter(tmp_path, SCHEMA, ["topic"])
     writer.write(batch((1, DAY, "a"), (2, DAY, "b")))
     writer.abort()
@@ -140,7 +139,7 @@ def test_a_description_travels_as_json_and_pickle() -> None:
         ),
     ],
 )
-def test_values_of_partitions_come_back_from_their_text(
+def test_values_of_partitions_round_trip_through_their_text(
     value: object, of: pa.DataType, text: str | None
 ) -> None:
     assert partition_texts(pa.array([value], of)) == [text]
@@ -155,7 +154,7 @@ def test_values_of_partitions_come_back_from_their_text(
         (20_513_500 * 86_400_000_000, pa.timestamp("us", "UTC"), "+58134-01-21 00:00:00.000000"),
     ],
 )
-def test_days_and_times_beyond_python_s_years_part_a_table_as_spark_would(
+def test_days_and_times_beyond_python_s_years_partition_as_in_spark(
     tmp_path: Path, number: int, of: pa.DataType, text: str
 ) -> None:
     """ARC-4: a record whose time is in the wrong unit must not stop the raw zone."""
@@ -170,12 +169,12 @@ def test_days_and_times_beyond_python_s_years_part_a_table_as_spark_would(
     (far,) = [file for file in table.files() if file.partition_values["at"] == text]
     assert far.path.startswith(f"{folder_of('at', text)}/")
     assert table.rows().sort_by("n").equals(rows)
-    files = Files.of(table, table.version)
+    files = table.table_files(table.version)
     read = [batch for number in range(3) for batch in files.batches(number)]
     assert pa.Table.from_batches(read).sort_by("n").equals(rows)
 
 
-def test_a_day_that_readers_of_delta_cannot_read_is_refused_before_it_is_written(
+def test_a_day_that_readers_of_delta_cannot_read_is_rejected(
     tmp_path: Path,
 ) -> None:
     schema = pa.schema([("day", pa.date32()), ("n", pa.int64())])
@@ -187,14 +186,14 @@ def test_a_day_that_readers_of_delta_cannot_read_is_refused_before_it_is_written
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_folders_escape_what_paths_cannot_hold_and_stay_short() -> None:
+def test_names_of_folders_are_escaped_and_stay_short() -> None:
     assert folder_of("a=b", "x/y%{1}") == "a%3Db=x%2Fy%25%7B1%7D"
     assert folder_of("city", "Köln") == "city=Köln"
     assert len(folder_of("c" * 200, "v" * 200)) < 255
     assert folder_of("c", "v" * 300) != folder_of("c", "v" * 301)
 
 
-def test_rewritten_files_tell_their_commits_by_name(tmp_path: Path) -> None:
+def test_rewritten_files_have_their_commits_in_their_names(tmp_path: Path) -> None:
     writer = FileWriter(tmp_path, SCHEMA, ["topic"], versions=(3, 12))
     writer.write(batch((1, DAY, "a")))
     (file,) = writer.close()
@@ -210,7 +209,7 @@ def test_rewritten_files_tell_their_commits_by_name(tmp_path: Path) -> None:
         (pa.schema([("x", pa.int64())]), ["x"], "needs a column"),
     ],
 )
-def test_columns_that_cannot_part_a_table_are_refused(
+def test_invalid_partition_columns_are_rejected(
     schema: pa.Schema, by: list[str], message: str
 ) -> None:
     with pytest.raises(IncompatibleSchema, match=message):

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from headrace.lake.catalog import Lake
 from headrace.lake.key_bounds import KeyBounds
-from tests.lakes import appended
+from tests.builders.lakes import appended
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("name", pa.string())])
 DAY = dt.date(2026, 3, 1)
@@ -48,7 +48,7 @@ def test_files_that_may_have_a_key_are_those_whose_spans_meet() -> None:
     assert bounds((10, DAY, "x"), (12, DAY, "y")).numbers_of(files) == [1, 2, 3, 4]
 
 
-def test_a_table_tells_the_bounds_of_its_files_in_their_order(tmp_path: Path) -> None:
+def test_a_table_returns_the_bounds_of_its_files_in_order(tmp_path: Path) -> None:
     table = Lake(tmp_path).create("raw.t", SCHEMA)
     for first in (0, 10, 20):
         appended(table, [{"id": first, "day": DAY, "name": "n"}, {"id": first + 3}])

@@ -58,7 +58,7 @@ def test_small_parts_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> 
     assert looks == [100] * 10
 
 
-def test_buckets_part_the_rows_and_keep_their_order() -> None:
+def test_buckets_partition_the_rows_and_keep_their_order() -> None:
     rng = random.Random(1)
     table = pa.table({"key": [rng.randrange(50) for _ in range(500)], "n": range(500)})
     parts = dict(by_bucket(table, ["key"], 7))
@@ -68,5 +68,5 @@ def test_buckets_part_the_rows_and_keep_their_order() -> None:
     assert all(part["n"].to_pylist() == sorted(part["n"].to_pylist()) for part in parts.values())
 
 
-def test_no_rows_have_no_buckets() -> None:
+def test_an_empty_table_has_no_buckets() -> None:
     assert list(by_bucket(pa.table({"key": pa.array([], pa.int64())}), ["key"], 3)) == []

@@ -1,4 +1,4 @@
-"""Tables as libraries read them that know Delta Lake and nothing of Headrace."""
+"""Tables as other libraries for Delta Lake read them."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -12,8 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from headrace.lake.catalog import Lake
+from headrace.lake.rewriting import evolve, optimize
 from headrace.lake.tables import Table
-from tests.lakes import appended
+from tests.builders.lakes import appended
 
 NARROW = pa.schema([("id", pa.int32()), ("day", pa.date32()), ("name", pa.string())])
 WIDE = pa.schema(
@@ -61,7 +62,7 @@ def table(tmp_path: Path) -> Table:
     for start in (0, 10, 20):
         ids = range(start, start + 10)
         appended(table, [{"id": one, "day": DAYS[one % 3], "name": f"n{one}"} for one in ids])
-    table.evolve(WIDE)
+    evolve(table, WIDE)
     late = {"id": 1 << 40, "day": DAYS[0], "name": "late", "at": NOON, "tags": ["a", None]}
     appended(table, [late])
     changed: Rows = [{"id": 3, "day": DAYS[0], "name": "changed", "at": NOON, "tags": []}]
@@ -75,7 +76,7 @@ def ordered(rows: Rows) -> Rows:
 
 
 @READERS
-def test_others_read_what_we_read(table: Table, read: Read) -> None:
+def test_other_readers_return_our_rows(table: Table, read: Read) -> None:
     ours = ordered(table.rows().to_pylist())
     assert [row["id"] for row in ours] == [*range(7), *range(9, 30), 1 << 40]
     assert ours[3]["name"] == "changed"
@@ -83,13 +84,13 @@ def test_others_read_what_we_read(table: Table, read: Read) -> None:
 
 
 @READERS
-def test_others_read_a_table_whose_files_were_joined(table: Table, read: Read) -> None:
+def test_other_readers_read_a_table_with_joined_files(table: Table, read: Read) -> None:
     before = ordered(table.rows().to_pylist())
-    joined = table.optimize()
+    joined = optimize(table)
     assert joined.files_after < joined.files_before
     assert ordered(read(table.place, None)) == before
 
 
 @READERS
-def test_others_read_the_version_that_they_ask_for(table: Table, read: Read) -> None:
+def test_other_readers_read_an_older_version(table: Table, read: Read) -> None:
     assert [row["id"] for row in ordered(read(table.place, 2))] == list(range(20))

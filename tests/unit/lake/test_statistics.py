@@ -21,7 +21,7 @@ def statistics(place: Path, columns: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_numbers_dates_and_nulls_are_told(tmp_path: Path) -> None:
+def test_statistics_cover_numbers_dates_and_nulls(tmp_path: Path) -> None:
     found = statistics(tmp_path, {"n": [3, None, 1], "d": [dt.date(2026, 3, 1), None, None]})
     assert found["numRecords"] == 3
     assert found["minValues"] == {"n": 1, "d": "2026-03-01"}
@@ -49,7 +49,7 @@ def test_a_column_with_nan_has_no_bounds(tmp_path: Path) -> None:
     assert found["maxValues"] == {"g": 2.0}
 
 
-def test_columns_of_structs_are_told_inside_them(tmp_path: Path) -> None:
+def test_statistics_of_structs_are_nested(tmp_path: Path) -> None:
     found = statistics(tmp_path, {"s": [{"a": 1, "f": 1.0}, {"a": 5, "f": float("nan")}]})
     assert found["minValues"] == {"s": {"a": 1}}
     assert found["nullCount"] == {"s": {"a": 0, "f": 0}}

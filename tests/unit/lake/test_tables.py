@@ -5,11 +5,12 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from headrace.lake.catalog import Lake
-from headrace.lake.commits import Token
+from headrace.lake.commit_log import Token
 from headrace.lake.errors import (
     IncompatibleSchema,
     LakeError,
@@ -19,8 +20,9 @@ from headrace.lake.errors import (
     WriteFailed,
 )
 from headrace.lake.lineage import Lineage
+from headrace.lake.reading import select
 from headrace.lake.tables import Table
-from tests.lakes import appended, files_up_to, ids_of, numbers, written
+from tests.builders.lakes import appended, files_up_to, ids_of, numbers, written
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -35,7 +37,7 @@ def table(lake: Lake) -> Table:
     return lake.create("raw.orders", SCHEMA)
 
 
-def test_rows_are_there_after_their_commit_and_not_before(table: Table) -> None:
+def test_rows_are_visible_after_their_commit_and_not_before(table: Table) -> None:
     files = written(table, [{"id": 1, "name": "a"}])
     assert ids_of(table) == []
     version = table.append(files)
@@ -74,7 +76,7 @@ def test_tokens_outlive_checkpoints_and_a_cleaned_log(lake: Lake) -> None:
         assert seen.has(Token("writer", 0))
         assert seen.has(Token("idle", 249))
         assert not seen.has(Token("idle", 250))
-    with pytest.raises(VersionGone, match="starts anew"):
+    with pytest.raises(VersionGone, match="has to restart"):
         table.added(0, 1)
     assert numbers(watcher, 2) == 252
 
@@ -93,7 +95,7 @@ def test_writers_of_two_processes_do_not_undo_each_other(table: Table) -> None:
     assert table.version == 40
 
 
-def test_of_two_writers_with_one_token_one_is_taken(table: Table) -> None:
+def test_one_of_two_writers_with_the_same_token_commits(table: Table) -> None:
     others = [Table(table.name, table.place) for _ in range(2)]
 
     def write(number: int) -> None:
@@ -105,7 +107,7 @@ def test_of_two_writers_with_one_token_one_is_taken(table: Table) -> None:
     assert ids_of(table) == list(range(20))
 
 
-def test_a_replacement_leaves_nothing_of_before_also_of_late_appends(table: Table) -> None:
+def test_a_replacement_removes_earlier_rows_and_late_appends(table: Table) -> None:
     numbers(table, 1, 2)
     late = Table(table.name, table.place)
     files = written(table, [{"id": 9, "name": "z"}])
@@ -134,19 +136,38 @@ def test_rows_are_chosen_by_sql_and_columns(table: Table) -> None:
     assert table.rows(limit=2).num_rows == 2
     with pytest.raises(LakeError, match="no column colour"):
         table.rows(columns=["colour"])
-    with pytest.raises(LakeError, match="could not be answered"):
+    with pytest.raises(LakeError, match="query failed"):
         table.rows(where="nothing = 1")
+
+
+@pytest.mark.parametrize("order", ["offset", "offset ASC", '"offset"'])
+def test_rows_are_sorted_by_a_column_that_is_a_keyword(order: str) -> None:
+    rows = ds.dataset(pa.table({"offset": [2, 1]}))
+    assert select(rows, order=order)["offset"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("where", ["offset = 1", "OFFSET > 0 AND other = 'offset'"])
+def test_an_unquoted_keyword_is_rejected_with_advice(where: str) -> None:
+    rows = ds.dataset(pa.table({"offset": [2, 1], "other": ["a", "b"]}))
+    with pytest.raises(LakeError, match=r'names that are SQL keywords: "offset"$'):
+        select(rows, where=where)
+
+
+def test_other_mistakes_in_sql_are_rejected_without_advice_on_keywords() -> None:
+    rows = ds.dataset(pa.table({"offset": [2, 1]}))
+    with pytest.raises(LakeError, match=r"query failed: (?s:.(?!keywords))*$"):
+        select(rows, where='"offset" = nothing')
 
 
 def test_conditions_cannot_reach_files_of_the_machine(table: Table, tmp_path: Path) -> None:
     numbers(table, 1)
     secret = tmp_path / "secret.csv"
     secret.write_text("id\n1\n")
-    with pytest.raises(LakeError, match="could not be answered"):
+    with pytest.raises(LakeError, match="query failed"):
         table.rows(where=f"id IN (SELECT id FROM read_csv('{secret}'))")
 
 
-def test_a_reader_is_told_what_was_added_and_by_which_commit(table: Table) -> None:
+def test_a_reader_gets_added_files_with_their_commits(table: Table) -> None:
     numbers(table, 1)
     numbers(table, 2, 3)
     table.append([], Token("writer", 0))
@@ -156,7 +177,7 @@ def test_a_reader_is_told_what_was_added_and_by_which_commit(table: Table) -> No
     assert table.added(4, 4) == []
 
 
-def test_a_reader_is_stopped_where_rows_were_changed(table: Table) -> None:
+def test_a_reader_of_added_files_fails_at_changed_rows(table: Table) -> None:
     numbers(table, 1, 2)
     table.delete("id = 1")
     with pytest.raises(TableRewritten, match=r"version 2 of raw\.orders \(delete\)"):
@@ -206,7 +227,7 @@ def test_a_full_disk_in_a_merge_changes_nothing(table: Table) -> None:
     assert table.rows()["name"].to_pylist() == ["b"]
 
 
-def test_files_of_failed_writes_go_with_vacuum_and_young_ones_stay(table: Table) -> None:
+def test_vacuum_removes_old_files_of_failed_writes_only(table: Table) -> None:
     import os
 
     numbers(table, 1)
@@ -273,7 +294,7 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(table: Tabl
     assert list(table.place.glob("*.parquet")) == []
 
 
-def test_properties_are_set_and_dropped_and_nothing_is_committed_for_nothing(table: Table) -> None:
+def test_only_changed_properties_are_committed(table: Table) -> None:
     kept = table.properties
     version = table.set_properties(
         {"delta.targetFileSize": "9", "delta.isolationLevel": "Serializable"}

@@ -38,7 +38,7 @@ from headrace.protocol.schemas.records.metadata import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
-from tests.images import image_with, partition, registered, replayed, topic_id
+from tests.builders.metadata_images import image_with, partition, registered, replayed, topic_id
 
 ORDERS = topic_id("orders")
 
@@ -257,7 +257,7 @@ def test_controllers_and_producer_ids_are_kept() -> None:
     assert image.next_producer_id == 2000
 
 
-def test_records_without_meaning_for_us_change_nothing_but_the_offset() -> None:
+def test_irrelevant_records_change_only_the_offset() -> None:
     image = image_with(topics={"orders": 1})
     after = replayed(image, [NoOpRecord(), ZkMigrationStateRecord(0)])
     assert after.offset == image.offset + 2
@@ -273,7 +273,7 @@ def test_an_image_is_never_changed_by_a_later_one() -> None:
     assert (image.topics, image.configs, image.brokers) == before
 
 
-def test_what_was_not_touched_is_shared() -> None:
+def test_unchanged_parts_of_an_image_are_shared() -> None:
     image = image_with(topics={"orders": 1, "other": 1})
     after = replayed(image, [PartitionChangeRecord(0, ORDERS, leader=1)])
     assert after.topics["other"] is image.topics["other"]
@@ -288,7 +288,7 @@ def test_equal_replica_lists_are_one_object() -> None:
     assert first.directories is second.directories
 
 
-def test_a_delta_tells_what_changed() -> None:
+def test_a_delta_lists_its_changes() -> None:
     delta = ImageDelta(image_with(topics={"orders": 1, "gone": 1}))
     delta.replay(TopicRecord("new", b"n" * 16))
     delta.replay(PartitionChangeRecord(0, ORDERS, leader=1))

@@ -28,7 +28,7 @@ def names(loader: MetadataLoader) -> list[str]:
     return sorted(loader.image.configs_of(4, ""))
 
 
-def test_an_image_knows_where_in_the_log_it_stands() -> None:
+def test_an_image_has_the_offset_of_its_last_record() -> None:
     loader = MetadataLoader()
     loader.replay(batch(0, config("a"), config("b")))
     loader.replay(batch(2, config("c"), epoch=3))
@@ -104,9 +104,23 @@ def test_a_batch_that_goes_back_is_refused() -> None:
         loader.replay(batch(5, config("b")))
 
 
-def test_a_snapshot_stands_for_everything_before_it() -> None:
+def test_a_snapshot_replaces_all_records_before_it() -> None:
     loader = MetadataLoader()
     loader.replay_snapshot([config("a")], end_offset=47, epoch=2, timestamp_ms=9)
     loader.replay(batch(47, config("b"), epoch=3))
     image = loader.publish().image
     assert (image.offset, image.epoch, names(loader)) == (47, 3, ["a", "b"])
+
+
+def test_a_loader_resumes_in_the_middle_of_a_transaction() -> None:
+    loader = MetadataLoader()
+    loader.replay(batch(0, config("a"), BeginTransactionRecord("t"), config("b")))
+    loader.publish()
+    state = loader.state()
+    loader.replay(batch(3, AbortTransactionRecord("given up")))
+    resumed = MetadataLoader.resume(state)
+    assert resumed.transaction_offset == 1
+    resumed.replay(batch(3, config("c"), EndTransactionRecord()))
+    resumed.publish()
+    assert names(resumed) == ["a", "b", "c"]
+    assert resumed.image.offset == 4

@@ -2,15 +2,10 @@
 
 import pytest
 
-from headrace.metadata.records import (
-    CorruptMetadata,
-    VersionedRecord,
-    decode_batches,
-    encode_batch,
-    encode_control_batch,
-)
+from headrace.metadata.records import CorruptMetadata, VersionedRecord, decode_batches, encode_batch
 from headrace.protocol.batches import Record, build_batch
 from headrace.protocol.message import Message
+from headrace.protocol.quorum_records import encode_control_batch
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -21,7 +16,7 @@ from headrace.protocol.schemas.records.control import (
 from headrace.protocol.schemas.records.metadata import ConfigRecord, NoOpRecord, TopicRecord
 
 
-def test_a_batch_comes_back_as_it_went() -> None:
+def test_a_batch_round_trips() -> None:
     records = [TopicRecord("orders", b"o" * 16), ConfigRecord(2, "orders", "a", None), NoOpRecord()]
     data = encode_batch([VersionedRecord(one) for one in records], 40, 3, 1000)
     (batch,) = decode_batches(data)
@@ -35,7 +30,7 @@ def test_a_batch_comes_back_as_it_went() -> None:
     assert batch.records == records
 
 
-def test_a_control_batch_comes_back_as_it_went() -> None:
+def test_a_control_batch_round_trips() -> None:
     voters = [LeaderChangeMessageVoter(1)]
     messages: list[Message] = [
         LeaderChangeMessage(0, 1, voters, voters),
@@ -53,20 +48,20 @@ def test_control_records_of_the_future_are_passed_over() -> None:
     assert (batch.records, batch.last_offset) == ([], 0)
 
 
-def test_bytes_that_changed_are_noticed() -> None:
+def test_changed_bytes_are_detected() -> None:
     data = encode_batch([VersionedRecord(TopicRecord("orders", b"o" * 16))], 0, 1, 5)
     data[-3] ^= 1
     with pytest.raises(CorruptMetadata, match="CRC"):
         list(decode_batches(data))
 
 
-def test_a_cut_off_tail_is_noticed() -> None:
+def test_a_truncated_tail_is_detected() -> None:
     data = encode_batch([VersionedRecord(NoOpRecord())], 0, 1, 5)
-    with pytest.raises(CorruptMetadata, match="no whole batch"):
+    with pytest.raises(CorruptMetadata, match="not a complete batch"):
         list(decode_batches(data + data[:-1]))
 
 
 @pytest.mark.parametrize("value", [b"", b"\x01", b"\x02\x02\x00", b"\x01\x7f\x00", b"\x01\x02\x09"])
-def test_records_that_cannot_be_known_are_no_guess(value: bytes) -> None:
+def test_unknown_records_are_rejected(value: bytes) -> None:
     with pytest.raises(CorruptMetadata):
         list(decode_batches(build_batch([Record(0, 0, None, value)])))

@@ -10,7 +10,11 @@ from headrace.metadata.loader import MetadataLoader
 from headrace.metadata.records import CorruptMetadata, decode_batches
 from headrace.metadata.snapshots import SnapshotId, decode_snapshot, encode_snapshot
 from headrace.protocol.message import Message
-from headrace.protocol.schemas.records.control import VotersRecord, VotersRecordVoter
+from headrace.protocol.schemas.records.control import (
+    KRaftVersionRecord,
+    VotersRecord,
+    VotersRecordVoter,
+)
 from headrace.protocol.schemas.records.metadata import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
@@ -24,7 +28,7 @@ from headrace.protocol.schemas.records.metadata import (
     RegisterControllerRecord,
     UserScramCredentialRecord,
 )
-from tests.images import KAFKA_LEVELS, image_with, replayed, topic_id
+from tests.builders.metadata_images import KAFKA_LEVELS, image_with, replayed, topic_id
 
 KAFKA = Path(__file__).parents[2] / "data" / "kafka_node" / "__cluster_metadata-0"
 
@@ -109,7 +113,7 @@ def test_a_snapshot_carries_the_voters() -> None:
         )
     )
     snapshot = decode_snapshot(data)
-    assert (snapshot.voters, snapshot.kraft_version, snapshot.timestamp_ms) == (voters, 1, 4)
+    assert (snapshot.control, snapshot.timestamp_ms) == ([KRaftVersionRecord(0, 1), voters], 4)
 
 
 def test_a_large_image_becomes_several_batches_with_running_offsets() -> None:
@@ -122,7 +126,7 @@ def test_a_large_image_becomes_several_batches_with_running_offsets() -> None:
 
 
 @pytest.mark.parametrize("level", [7, 8, 14, 15, 17, 22, 25])
-def test_a_snapshot_holds_what_its_metadata_version_can_carry(level: int) -> None:
+def test_a_snapshot_has_the_records_of_its_metadata_version(level: int) -> None:
     levels = {"metadata.version": level}
     image = image_with(topics={"orders": 1}, levels=levels)
     again = loaded(snapshot_of(image), image.offset + 1, 1)
@@ -131,15 +135,15 @@ def test_a_snapshot_holds_what_its_metadata_version_can_carry(level: int) -> Non
     assert again.brokers.keys() == image.brokers.keys()
 
 
-def test_a_snapshot_that_was_cut_off_counts_for_nothing() -> None:
+def test_a_truncated_snapshot_is_rejected() -> None:
     batches = list(
         encode_snapshot(
             image_records(everything()), epoch=1, last_contained_log_timestamp_ms=0, now_ms=7
         )
     )
-    with pytest.raises(CorruptMetadata, match="cut off"):
+    with pytest.raises(CorruptMetadata, match="incomplete"):
         decode_snapshot(b"".join(batches[:-1]))
-    with pytest.raises(CorruptMetadata, match="no whole batch"):
+    with pytest.raises(CorruptMetadata, match="not a complete batch"):
         decode_snapshot(b"".join(batches)[:-1])
 
 
@@ -155,7 +159,7 @@ def test_a_snapshot_that_was_cut_off_counts_for_nothing() -> None:
         ("leader-epoch-checkpoint", None),
     ],
 )
-def test_snapshot_names(name: str, expected: SnapshotId | None) -> None:
+def test_names_of_snapshots_are_parsed(name: str, expected: SnapshotId | None) -> None:
     assert SnapshotId.parse(name) == expected
     if expected is not None:
         assert expected.file_name == name
@@ -184,7 +188,7 @@ def test_kafkas_snapshot_and_the_log_after_it_agree_with_the_whole_log() -> None
     assert kafkas_log(38).publish().image == kafkas_log().publish().image
 
 
-def test_our_snapshot_of_kafkas_metadata_says_what_kafkas_own_says() -> None:
+def test_our_snapshot_of_kafkas_metadata_equals_kafkas_own() -> None:
     theirs = decode_snapshot((KAFKA / SnapshotId(38, 1).file_name).read_bytes())
     loader = MetadataLoader()
     for batch in decode_batches((KAFKA / f"{0:020d}.log").read_bytes()):

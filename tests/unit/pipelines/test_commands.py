@@ -1,4 +1,4 @@
-"""What one driver runs together: pipelines of different names on one Spark."""
+"""Pipelines that one driver runs together: of different names on one Spark."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from headrace.client.addresses import BrokerUnreachable
 from headrace.pipelines.commands import Overrides, load_all, run, status
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.state import PipelineState
+from headrace.pipelines.running.state.folders import PipelineState
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 
 

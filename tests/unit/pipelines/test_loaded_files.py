@@ -1,11 +1,11 @@
-"""By which files a pipeline was loaded: what the fingerprint tells apart, and what it does not."""
+"""The files of a pipeline: the differences that its fingerprint shows, and those it ignores."""
 
 from pathlib import Path
 
 import pytest
 
 from headrace.pipelines.project import load
-from tests.declared_pipelines import SETTINGS, write_folder
+from tests.builders.declared_pipelines import SETTINGS, write_folder
 
 FILES = {
     "a.sql": "CREATE TEMPORARY VIEW a AS SELECT 1 AS one;\n",
@@ -23,7 +23,7 @@ def fingerprint(place: Path, files: dict[str, str], settings: str = NAMED) -> st
 
 
 def test_a_fingerprint_is_the_same_in_another_place_and_checkout(tmp_path: Path) -> None:
-    """ARC-4: lineage tells by which pipeline version, whoever runs it and wherever."""
+    """ARC-4: lineage names the pipeline's version, independent of user and machine."""
     first = fingerprint(tmp_path / "1", FILES)
     turned = dict(reversed(FILES.items()))
     assert fingerprint(tmp_path / "2", turned) == first
@@ -38,9 +38,9 @@ def test_a_change_of_any_loaded_file_changes_the_fingerprint(tmp_path: Path, cha
     files, sign = dict(FILES), "--" if changed.endswith(".sql") else "#"
     before = fingerprint(tmp_path, files)
     if changed == "pipeline.toml":
-        assert fingerprint(tmp_path, files, NAMED + "# mended\n") != before
+        assert fingerprint(tmp_path, files, NAMED + "# checked\n") != before
         return
-    files[changed] += "\n" if changed == "order.avsc" else f"{sign} mended\n"
+    files[changed] += "\n" if changed == "order.avsc" else f"{sign} checked\n"
     assert fingerprint(tmp_path, files) != before
 
 
@@ -58,10 +58,10 @@ def test_files_that_are_not_loaded_do_not_count(tmp_path: Path, name: str) -> No
     assert fingerprint(tmp_path, {**FILES, name: "anything"}) == before
 
 
-def test_what_is_installed_in_the_folder_does_not_count(
+def test_installed_libraries_in_the_folder_do_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two machines have their own libraries; lineage tells of the pipeline."""
+    """Two machines have their own libraries; lineage is about the pipeline."""
     installed = ".venv/lib/site-packages"
     files = {**FILES, "_more.py": "import for_the_fingerprint", "c.py": "import _more"}
     found = []
@@ -74,7 +74,7 @@ def test_what_is_installed_in_the_folder_does_not_count(
 
 
 def test_no_value_of_the_environment_goes_into_a_fingerprint(tmp_path: Path) -> None:
-    """It stands in every commit, and secrets come from the environment."""
+    """It is part of every commit, and secrets come from the environment."""
     settings = NAMED + '[client]\n"sasl.password" = "${PASSWORD}"\n'
     folder = write_folder(tmp_path, FILES, settings)
     first = load(folder, {"PASSWORD": "one"})

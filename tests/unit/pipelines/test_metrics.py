@@ -1,4 +1,4 @@
-"""What Prometheus reads of running pipelines."""
+"""The metrics of running pipelines."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def page(*statuses: PipelineStatus) -> dict[tuple[str, ...], float]:
     return {(one.name, *one.labels.values()): one.value for one in found}
 
 
-def test_a_flow_tells_what_it_has_moved_how_long_it_took_and_what_is_left() -> None:
+def test_metrics_of_a_flow_show_rows_durations_and_lag() -> None:
     shown = page(RUNNING)
     flow = ("shop", "staging.orders", "staging.orders")
     prefix = "headrace_pipelines"
@@ -68,13 +68,13 @@ def test_a_flow_tells_what_it_has_moved_how_long_it_took_and_what_is_left() -> N
     assert shown[f"{prefix}_lag_records", *flow, "orders", "10"] == 2
 
 
-def test_what_never_happened_has_no_time() -> None:
+def test_events_that_never_happened_have_no_timestamp() -> None:
     names = {name for name, *pairs in page(RUNNING) if pairs[1] == "late"}
     assert "headrace_pipelines_rows_in_total" in names
     assert "headrace_pipelines_last_success_timestamp_seconds" not in names
 
 
-def test_a_view_tells_when_it_was_computed() -> None:
+def test_metrics_of_a_view_show_when_it_was_computed() -> None:
     shown = page(RUNNING)
     assert shown["headrace_pipelines_view_rows", "shop", "refined.days"] == 3
     at = "headrace_pipelines_view_last_success_timestamp_seconds"
@@ -90,12 +90,12 @@ def test_a_run_is_ready_when_everything_runs_as_it_should() -> None:
     assert not readiness([]).is_ok, "Spark is still being started"
 
 
-def test_a_failed_flow_is_no_reason_to_start_the_run_anew() -> None:
+def test_a_failed_flow_does_not_make_the_run_unhealthy() -> None:
     assert health([RUNNING]).is_ok
     assert health([RUNNING]).checks == {"shop": "running"}
 
 
-def test_the_page_on_metrics_names_what_there_is_and_nothing_else() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
+def test_the_page_on_metrics_names_exactly_the_metrics() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
     named = set(re.findall(r"`(headrace_pipelines_\w+)`", page.read_text()))
     assert named == {family.name for family in families([])}

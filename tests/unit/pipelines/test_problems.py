@@ -1,11 +1,11 @@
-"""What is said of names that are not there."""
+"""The messages about unknown names."""
 
 from pathlib import Path
 
 import pytest
 
 from headrace.pipelines.problems import no_streaming_table
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 TABLES = (
     "CREATE STREAMING TABLE raw.events AS SELECT * FROM STREAM(sources.orders);"
@@ -27,5 +27,5 @@ def test_a_wrong_name_of_a_table_is_answered_with_the_right_ones(
 ) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": TABLES})
     assert no_streaming_table(pipeline, name) == (
-        f"{name} is no streaming table of shop (there are raw.events, trusted.orders){advice}"
+        f"{name} is not a streaming table of shop (there are raw.events, trusted.orders){advice}"
     )

@@ -1,4 +1,4 @@
-"""A folder as a whole: which files are read, and how their mistakes are told."""
+"""A folder as a whole: the files that are read, and the reports of their mistakes."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
-from tests.declared_pipelines import SETTINGS, load_folder, problems_of, told, write_folder
+from tests.builders.declared_pipelines import SETTINGS, load_folder, problems_of, told, write_folder
 
 TABLE = (
     "from headrace import pipelines as dp\n"
@@ -22,7 +22,7 @@ def test_sql_and_python_of_all_folders_are_one_pipeline(tmp_path: Path) -> None:
         tmp_path, {"b.sql": VIEW.format("b"), "more/a.py": TABLE.format("a"), "c.txt": "no"}
     )
     assert list(pipeline.datasets) == ["b", "raw.a"]
-    assert pipeline.datasets["raw.a"].place.file == "more/a.py"
+    assert pipeline.datasets["raw.a"].location.file == "more/a.py"
 
 
 @pytest.mark.parametrize(
@@ -33,17 +33,17 @@ def test_some_files_declare_nothing(tmp_path: Path, name: str) -> None:
     assert list(pipeline.datasets) == ["a"]
 
 
-def test_libraries_say_which_files_count(tmp_path: Path) -> None:
+def test_libraries_choose_the_files(tmp_path: Path) -> None:
     settings = '[pipeline]\nname = "x"\nlibraries = ["sql/*.sql"]'
     files = {"sql/a.sql": VIEW.format("a"), "b.sql": VIEW.format("b")}
     assert list(load_folder(tmp_path, files, settings).datasets) == ["a"]
 
 
 @pytest.mark.parametrize("pattern", ["sql/*.txt", "/a.sql", "b.sql/**", "", "["])
-def test_a_pattern_that_no_file_is_like_is_told(tmp_path: Path, pattern: str) -> None:
+def test_a_pattern_without_files_is_reported(tmp_path: Path, pattern: str) -> None:
     settings = f'[pipeline]\nname = "x"\nlibraries = ["*.sql", "{pattern}"]'
     (problem,) = told(problems_of(tmp_path, {"a.sql": VIEW.format("a")}, settings))
-    assert problem.startswith(f"pipeline.toml:3: no file is like {pattern};")
+    assert problem.startswith(f"pipeline.toml:3: no file matches {pattern};")
 
 
 def test_files_may_import_their_neighbours_and_leave_no_trace(tmp_path: Path) -> None:
@@ -85,13 +85,15 @@ def test_two_pipelines_may_have_neighbours_of_one_name(tmp_path: Path) -> None:
         ("from headrace import pipelines as dp\ndp.not_null()", "a.py:2: not_null needs the name"),
     ],
 )
-def test_a_file_that_raises_is_told_with_its_line(tmp_path: Path, code: str, message: str) -> None:
+def test_a_file_that_raises_is_reported_with_its_line(
+    tmp_path: Path, code: str, message: str
+) -> None:
     problems = problems_of(tmp_path, {"a.py": code, "_broken.py": "\n{}['x']"})
     assert told(problems)[0].startswith(message)
 
 
-def test_the_mistakes_of_all_files_are_told_together(tmp_path: Path) -> None:
-    """Someone who fixes a folder wants to see everything in one go, by file and line."""
+def test_mistakes_of_all_files_are_reported_together(tmp_path: Path) -> None:
+    """A user can fix all of them at once, by file and line."""
     problems = problems_of(
         tmp_path,
         {
@@ -101,7 +103,7 @@ def test_the_mistakes_of_all_files_are_told_together(tmp_path: Path) -> None:
         },
         SETTINGS + "\n[source.x]",
     )
-    assert [str(one.place) for one in problems] == [
+    assert [str(one.location) for one in problems] == [
         "a.py:1",
         "b.sql:1",
         "b.sql:2",
@@ -132,7 +134,7 @@ def test_reading_a_pipeline_does_not_need_spark(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_a_udf_that_needs_a_session_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_udf_that_needs_a_session_is_reported_with_advice(tmp_path: Path) -> None:
     """In a process of its own, as one with a session would not complain."""
     import subprocess
 
@@ -163,10 +165,10 @@ def test_udfs_of_files_are_of_the_spark_that_will_run_them(
     assert list(load(folder, {}, master=master).datasets) == ["raw.a"]
 
 
-def test_that_spark_is_not_installed_is_no_fault_of_a_file(
+def test_missing_spark_is_not_reported_as_a_fault_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line knows how it is installed, or that it just is being."""
+    """The error is passed on: the command line has the advice to install Spark."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ModuleNotFoundError, match="pyspark"):
         load_folder(tmp_path, {"a.py": "import pyspark\n"})

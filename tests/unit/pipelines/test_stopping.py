@@ -10,7 +10,7 @@ from headrace.pipelines.stopping import StopRequest
 pytestmark = pytest.mark.usefixtures("heeds_hangups")
 
 
-def test_a_signal_asks_for_the_end_and_is_told_once(
+def test_a_signal_requests_the_end_and_is_reported_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[bytes] = []

@@ -10,7 +10,7 @@ from headrace.pipelines.project import load
 from headrace.pipelines.templates import write_template
 
 
-def test_it_loads_and_nothing_is_wrong_with_it(tmp_path: Path) -> None:
+def test_the_template_loads_without_problems(tmp_path: Path) -> None:
     written = write_template(tmp_path / "my-shop")
     assert {path.name for path in written} >= {"pipeline.toml", "orders.sql", "test_orders.py"}
     pipeline = load(tmp_path / "my-shop", environment={})
@@ -27,6 +27,6 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "shop").iterdir()] == ["mine"]
 
 
-def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="no name of a pipeline"):
+def test_an_invalid_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="not a valid name of a pipeline"):
         write_template(tmp_path / "9 lives")

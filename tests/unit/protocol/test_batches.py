@@ -40,7 +40,7 @@ def test_crc32c_is_castagnolis() -> None:
     assert crc32c(b"123456789") == 0xE3069283
 
 
-def test_a_header_tells_what_the_batch_is() -> None:
+def test_a_header_describes_its_batch() -> None:
     header = read_header(
         build_batch(
             RECORDS,
@@ -168,7 +168,7 @@ def test_a_malformed_record_is_corrupt(block: bytes) -> None:
         records_of(assemble_batch(header, block))
 
 
-def test_a_scan_tells_where_records_lie() -> None:
+def test_a_scan_returns_the_positions_of_records() -> None:
     batch = build_batch(RECORDS)
     block = block_of(batch, 0, read_header(batch))
     spans = list(scan_records(block, 3))

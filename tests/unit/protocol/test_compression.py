@@ -1,4 +1,4 @@
-"""The codecs of a batch: what they write, what they read, and what they refuse."""
+"""The codecs of a batch: written, read and rejected bytes."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ CODECS = list(Codec)
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("data", [b"", b"x", TEXT], ids=["empty", "one byte", "text"])
-def test_what_is_compressed_comes_back(codec: Codec, data: bytes) -> None:
+def test_compressed_data_is_restored(codec: Codec, data: bytes) -> None:
     assert bytes(decompress(codec, compress(codec, data))) == data
 
 
@@ -29,7 +29,7 @@ def test_any_kind_of_buffer_is_taken(codec: Codec) -> None:
     ("codec", "level"),
     [(Codec.GZIP, -1), (Codec.GZIP, 9), (Codec.LZ4, 1), (Codec.LZ4, 17), (Codec.ZSTD, -5)],
 )
-def test_kafkas_levels_are_taken(codec: Codec, level: int) -> None:
+def test_kafkas_levels_are_accepted(codec: Codec, level: int) -> None:
     assert bytes(decompress(codec, compress(codec, TEXT, level))) == TEXT
 
 

@@ -7,11 +7,11 @@ from headrace.protocol.control_records import ControlType, control_key, control_
 
 
 @pytest.mark.parametrize("kind", ControlType)
-def test_a_key_tells_its_type(kind: ControlType) -> None:
+def test_a_key_has_its_type(kind: ControlType) -> None:
     assert control_type(control_key(kind)) == kind
 
 
-def test_a_type_of_later_versions_is_told_as_its_number() -> None:
+def test_a_type_of_later_versions_is_returned_as_its_number() -> None:
     assert control_type(b"\x00\x01\x00\x63") == 99
 
 

@@ -21,7 +21,7 @@ from headrace.protocol.schemas.api_versions import (
     ApiVersionsResponse,
 )
 from headrace.protocol.schemas.metadata import MetadataResponse
-from tests.messages import REQUESTS, every_version
+from tests.builders.messages import REQUESTS, every_version
 
 
 @pytest.mark.parametrize(("message", "version"), every_version(REQUESTS))
@@ -33,7 +33,7 @@ def test_header_versions_are_kafkas(message: type[Message], version: int) -> Non
 
 
 def test_an_api_versions_answer_never_has_tags_in_its_header() -> None:
-    """A client reads it before it knows which broker this is."""
+    """A client reads it before it has the version of the broker."""
     answer = encode_response(
         7, ApiKey.API_VERSIONS, 3, ApiVersionsResponse(api_keys=[ApiVersion(1, 4, 18)])
     )

@@ -1,4 +1,4 @@
-"""The hand-written Fetch response says the same as the generated codec, in every version."""
+"""The hand-written Fetch response equals the generated codec's, in every version."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from headrace.protocol.hot_fetch import (
     FLEXIBLE_FROM,
     TOPIC_IDS_FROM,
     FetchedPartition,
+    NodeAddress,
     write_fetch,
 )
 from headrace.protocol.schemas.fetch import FetchResponse
@@ -16,7 +17,7 @@ KEY = {False: b"orders", True: bytes(range(16))}
 
 
 class FileSlice:
-    """Stands for bytes in a file."""
+    """A stand-in for bytes in a file."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -69,13 +70,29 @@ def test_files_and_bytes_arrive_as_the_records_of_their_partitions(version: int,
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_where_two_logs_part_is_told_to_those_who_can_hear_it(version: int) -> None:
+def test_a_diverging_epoch_is_written_in_versions_that_have_it(version: int) -> None:
     parted = FetchedPartition[FileSlice](0, 0, 10, 9, 1, None, None, (3, 1 << 40))
     frame, response, header_size = written(version, parted, FetchedPartition(1, 0, 5, 5, 0, b"r"))
     first, second = response.responses[0].partitions
     told = (first.diverging_epoch.epoch, first.diverging_epoch.end_offset)
     assert told == ((3, 1 << 40) if version >= FLEXIBLE_FROM else (-1, -1))
     assert second.records == b"r"
+    assert encode(response, version) == frame[header_size:]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_error_names_the_leader_and_its_address(version: int) -> None:
+    led_elsewhere = FetchedPartition[FileSlice](0, 6, -1, -1, -1, None, current_leader=(2, 9))
+    nodes = [NodeAddress(2, "höst", 9092, None), NodeAddress(3, "other", 9093, "rack")]
+    topics = [(KEY[version >= TOPIC_IDS_FROM], [led_elsewhere])]
+    frame = assembled(write_fetch(version, 1, 1234, topics, nodes=nodes))
+    header_size = 9 if version >= FLEXIBLE_FROM else 8
+    response = decode(FetchResponse, version, frame, header_size)
+    ((partition,),) = (topic.partitions for topic in response.responses)
+    leader = (partition.current_leader.leader_id, partition.current_leader.leader_epoch)
+    assert leader == ((2, 9) if version >= FLEXIBLE_FROM else (-1, -1))
+    found = [(one.node_id, one.host, one.port, one.rack) for one in response.node_endpoints]
+    assert found == ([tuple(node) for node in nodes] if version >= 16 else [])
     assert encode(response, version) == frame[header_size:]
 
 

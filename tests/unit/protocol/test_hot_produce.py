@@ -1,4 +1,4 @@
-"""The hand-written Produce codec says the same as the generated one, in every version."""
+"""The hand-written Produce codec equals the generated one, in every version."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def request(version: int, *, transactional_id: str | None = None) -> ProduceRequ
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("transactional_id", [None, "", "payments"])
-def test_reads_what_the_generated_codec_wrote(version: int, transactional_id: str | None) -> None:
+def test_reads_bytes_of_the_generated_codec(version: int, transactional_id: str | None) -> None:
     body = encode(request(version, transactional_id=transactional_id), version)
     view = read_produce(memoryview(bytes(3) + body), 3, version)
     assert (view.transactional_id, view.acks, view.timeout_ms) == (transactional_id, -1, 1500)
@@ -52,7 +52,7 @@ def test_reads_what_the_generated_codec_wrote(version: int, transactional_id: st
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_record_sets_lie_in_the_frame_uncopied(version: int) -> None:
+def test_record_sets_are_views_of_the_frame(version: int) -> None:
     frame = bytearray(encode(request(version), version))
     view = read_produce(memoryview(frame), 0, version)
     records = view.topics[0][1][0][1]
@@ -70,7 +70,7 @@ def test_every_truncation_is_an_error(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_writes_what_the_generated_codec_reads(version: int) -> None:
+def test_writes_bytes_that_the_generated_codec_reads(version: int) -> None:
     keys = list(NAMES.values() if version >= TOPIC_IDS_FROM else NAMES.keys())
     done = [(key, [Appended(0, 41, -1, 5), Appended(7, 1 << 40, 1700, 6)]) for key in keys]
     frame = write_success(version, 99, done)

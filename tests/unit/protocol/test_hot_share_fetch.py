@@ -1,12 +1,14 @@
-"""The hand-written ShareFetch response says the same as the generated codec."""
+"""The hand-written ShareFetch response equals the generated codec's."""
 
 import pytest
 
 from headrace.protocol.codec import decode, encode
+from headrace.protocol.hot_fetch import NodeAddress
 from headrace.protocol.hot_share_fetch import SharedRecords, write_share_fetch
 from headrace.protocol.schemas.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareFetchableTopicResponse,
     ShareFetchResponse,
@@ -17,7 +19,7 @@ HEADER_SIZE = 9
 
 
 class FileSlice:
-    """Stands for bytes in a file."""
+    """A stand-in for bytes in a file."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -33,7 +35,7 @@ def assembled(parts: list[bytearray | FileSlice]) -> bytes:
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("size", [1, 127, 128, 70_000])
-def test_it_is_what_the_codec_writes(version: int, size: int) -> None:
+def test_the_answer_equals_that_of_the_codec(version: int, size: int) -> None:
     partitions: list[SharedRecords[FileSlice]] = [
         SharedRecords(0, records=FileSlice(b"f" * size), acquired=[(5, 9, 1), (12, 12, 3)]),
         SharedRecords(1, records=b"b" * size, acquired=[(0, 0, 1)]),
@@ -67,7 +69,16 @@ def test_it_is_what_the_codec_writes(version: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_refusal_of_everything(version: int) -> None:
+def test_the_addresses_of_leaders_are_written(version: int) -> None:
+    """KIP-951"""
+    nodes = [NodeAddress(2, "b.example", 9092, None), NodeAddress(3, "c.example", 9093, "r")]
+    body = assembled(write_share_fetch(77, 0, [], nodes=nodes))
+    expected = ShareFetchResponse(node_endpoints=[NodeEndpoint(*node) for node in nodes])
+    assert body == bytes(encode(expected, version))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_error_of_the_whole_answer_is_written(version: int) -> None:
     parts: list[bytearray | FileSlice] = write_share_fetch(
         77, 0, (), error_code=122, error_message="no session"
     )

@@ -17,7 +17,7 @@ import pytest
 from headrace.protocol.batches import headers, records_of
 from headrace.protocol.codec import DecodeError, decode, encode
 from headrace.protocol.fields import Field, fields_of
-from headrace.protocol.message import Message
+from headrace.protocol.message import FrozenStructure, Message, Structure
 from headrace.protocol.metadata_records import decode_metadata_record, encode_metadata_record
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
@@ -28,7 +28,7 @@ from headrace.protocol.schemas.records.control import (
 )
 from headrace.protocol.schemas.records.metadata import FeatureLevelRecord
 from headrace.protocol.uuids import from_text
-from tests.messages import METADATA_RECORDS, every_version
+from tests.builders.messages import METADATA_RECORDS, every_version
 
 DATA = Path(__file__).parent.parent.parent / "data"
 GOLDEN = [line.split("\t") for line in (DATA / "metadata_records.tsv").read_text().splitlines()]
@@ -58,7 +58,7 @@ def test_the_examples_have_every_record_in_every_version() -> None:
     ("version", "value", "printed"),
     [pytest.param(*row[1:], id=f"{row[0].lower()}_v{row[1]}") for row in GOLDEN],
 )
-def test_means_what_kafka_prints(version: str, value: str, printed: str) -> None:
+def test_records_equal_those_that_kafka_prints(version: str, value: str, printed: str) -> None:
     record, found = decode_metadata_record(bytes.fromhex(value))
     assert found == int(version)
     assert as_printed(record, found) == with_defaults(json.loads(printed), record, found)
@@ -123,7 +123,7 @@ def as_printed(structure: Any, version: int) -> dict[str, Any]:
 def plain(value: Any, version: int) -> Any:
     if isinstance(value, list):
         return [plain(one, version) for one in value]
-    return as_printed(value, version) if hasattr(value, "FIELDS") else value
+    return as_printed(value, version) if isinstance(value, Structure | FrozenStructure) else value
 
 
 def with_defaults(printed: dict[str, Any], structure: Any, version: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.protocol.otlp import Series, SeriesKind, series_in
 from headrace.protocol.primitives import DecodeError
-from tests.otlp import gauge, histogram, message, metrics_data, total
+from tests.builders.otlp import gauge, histogram, message, metrics_data, total
 
 
 def test_figures_come_with_their_names_kinds_and_attributes() -> None:
@@ -22,7 +22,7 @@ def test_a_histogram_is_its_count_and_its_sum() -> None:
     assert [(one.name, one.value) for one in found] == [("wait.count", 3.0), ("wait.sum", 4.5)]
 
 
-def test_no_more_is_read_than_asked_for() -> None:
+def test_series_are_read_up_to_the_limit() -> None:
     data = metrics_data(*(gauge(f"m{number}", 1.0) for number in range(20)))
     assert [one.name for one in series_in(data, 2)] == ["m0", "m1"]
 

@@ -12,7 +12,7 @@ from headrace.raft.quorum_state import (
     read_quorum_state,
     write_quorum_state,
 )
-from tests.metadata_nodes import KAFKA_NODE
+from tests.builders.metadata_nodes import KAFKA_NODE
 
 
 def test_our_file_is_kafkas_byte_for_byte() -> None:

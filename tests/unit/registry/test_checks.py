@@ -1,4 +1,4 @@
-"""Looks at the state from threads: consistent, bounded, and in nobody's way."""
+"""Reads of the state from threads are consistent, bounded and independent."""
 
 import asyncio
 import threading
@@ -8,16 +8,24 @@ import httpx2
 import pytest
 
 from headrace.registry.checks import LIGHT_MAX, Checks, is_light
+from headrace.registry.compatibility.incompatibilities import Incompatibility
 from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.errors import TooBusy
 from headrace.registry.model.state import State
 from headrace.registry.schema_types import Kind, SchemaTypes, installed_kind
 from headrace.serdes.contracts import Reference
-from tests.registries import STRING, USER, RegistryWithoutKafka, Shelf, client_of, register
+from tests.processes.registries import (
+    STRING,
+    USER,
+    RegistryWithoutKafka,
+    Shelf,
+    client_of,
+    register,
+)
 
 
 class Gate:
-    """Comparing that takes until it is let go."""
+    """A comparison that waits until the gate opens."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -25,7 +33,7 @@ class Gate:
 
     def wait(self) -> None:
         self.reached.set()
-        assert self.open.wait(60), "nobody has opened the gate"
+        assert self.open.wait(60), "the gate stayed closed"
 
 
 @pytest.fixture
@@ -50,14 +58,14 @@ async def test_others_are_answered_while_schemas_are_compared(gate: Gate) -> Non
     """SCH-12."""
 
     def slow(name: str) -> Kind:
-        def compared(reader: object, writer: object) -> list[str]:
+        def compared(reader: object, writer: object, direction: object) -> list[Incompatibility]:
             gate.wait()
             return []
 
         return installed_kind(name)._replace(incompatibilities=compared)
 
     registry = RegistryWithoutKafka()
-    registry.types = SchemaTypes(slow)
+    registry.state.types = SchemaTypes(slow)
     async with client_of(registry) as client:
         await register(client, "a", USER)
         check = asyncio.create_task(ask(client))
@@ -77,9 +85,7 @@ async def ask(client: httpx2.AsyncClient) -> httpx2.Response:
     return await client.post("/compatibility/subjects/a/versions/1", json={"schema": STRING})
 
 
-async def test_a_look_that_records_came_in_between_of_is_taken_again(
-    checks: Checks, gate: Gate
-) -> None:
+async def test_a_check_that_records_interrupt_is_repeated(checks: Checks, gate: Gate) -> None:
     shelf = Shelf()
     seen: list[list[str]] = []
 
@@ -95,7 +101,7 @@ async def test_a_look_that_records_came_in_between_of_is_taken_again(
     assert (await looking, seen) == (["new"], [[], ["new"]])
 
 
-async def test_an_error_because_records_came_in_is_not_told(checks: Checks, gate: Gate) -> None:
+async def test_an_error_caused_by_replayed_records_is_dropped(checks: Checks, gate: Gate) -> None:
     shelf = Shelf()
 
     def look(state: State) -> list[str]:
@@ -111,12 +117,12 @@ async def test_an_error_because_records_came_in_is_not_told(checks: Checks, gate
     assert await looking == ["new"]
 
 
-async def test_an_error_of_a_steady_state_is_told(checks: Checks) -> None:
+async def test_an_error_of_a_steady_state_is_raised(checks: Checks) -> None:
     with pytest.raises(KeyError):
         await checks.look(State(), lambda state: state.subjects["none"])
 
 
-async def test_who_finds_no_place_to_wait_is_sent_away(checks: Checks, gate: Gate) -> None:
+async def test_excess_checks_are_refused(checks: Checks, gate: Gate) -> None:
     def look(state: State) -> None:
         gate.wait()
 
@@ -128,7 +134,7 @@ async def test_who_finds_no_place_to_wait_is_sent_away(checks: Checks, gate: Gat
     await asyncio.gather(*taken)
 
 
-def test_a_copy_of_the_state_stays_as_it_was() -> None:
+def test_a_copy_of_the_state_does_not_change() -> None:
     shelf = Shelf()
     first = shelf.register("a", STRING)
     copy = shelf.state.copy()
@@ -154,7 +160,7 @@ def test_a_small_schema_of_a_small_subject_is_light() -> None:
         Candidate(subject="a", text=STRING, references=(Reference("x", "large", 1),)),
     ],
 )
-def test_what_may_take_long_is_not_light(candidate: Candidate) -> None:
+def test_checks_that_may_take_long_are_not_light(candidate: Candidate) -> None:
     shelf = Shelf()
     fields = ",".join(f'{{"name":"f{number}","type":"int"}}' for number in range(1_000))
     shelf.register("large", f'{{"type":"record","name":"L","fields":[{fields}]}}')

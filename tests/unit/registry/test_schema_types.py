@@ -1,4 +1,4 @@
-"""How schemas are read: late, once, and strictly only where they are new."""
+"""Schemas are parsed late and once, and strictly only if they are new."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema, Sch
 
 
 class Text:
-    """A schema of a type that is nothing but its text."""
+    """A schema that consists of its text only."""
 
     type = SchemaType.AVRO
 
@@ -34,7 +34,7 @@ class Text:
 
 
 class Reader:
-    """Reads texts, and remembers which."""
+    """Parses texts, and lists them."""
 
     def __init__(self) -> None:
         self.read: list[tuple[str, bool]] = []
@@ -106,7 +106,7 @@ def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    for module in ("serdes.json_schema.parsing", "registry.compatibility.json_schema"):
+    for module in ("serdes.json_schema.parsing", "registry.compatibility.json_schema.comparison"):
         monkeypatch.delitem(sys.modules, f"headrace.{module}", raising=False)
     installed_kind.cache_clear()
     with pytest.raises(MissingLibrary, match=r"jsonschema_rs is not installed.*\[registry\]"):

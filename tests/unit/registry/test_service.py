@@ -55,7 +55,7 @@ class Topic(LogReader):
 
 
 class LateStore(Store):
-    """Reads nothing until somebody waits for it, and then only if it is not stuck."""
+    """Reads nothing until a caller waits for it, and then only if it is not stuck."""
 
     def __init__(self, topic: Topic) -> None:
         super().__init__(State(), topic)
@@ -69,7 +69,7 @@ class LateStore(Store):
 
 
 class ClaimedWriter(LogWriter):
-    """A writer that nobody has locked out."""
+    """A writer that no other instance has fenced."""
 
     def __init__(self, topic: Topic) -> None:
         super().__init__(NOWHERE, RegistrySettings())
@@ -94,7 +94,7 @@ class Leader(Registry):
     async def register(self, subject: str, text: str) -> int:
         candidate = Candidate(subject=subject, text=text)
         done = await self.write(
-            lambda: registration.register(self.state, self.types, candidate, normalize=False),
+            lambda: registration.register(self.state, candidate, normalize=False),
             REQUEST,
             is_forwarded=False,
         )
@@ -103,7 +103,7 @@ class Leader(Registry):
 
 
 async def test_no_id_is_given_twice_when_a_record_is_read_back_late() -> None:
-    """Who was told to try again has its id all the same, so the next one must not get it."""
+    """A write that timed out keeps its id, so the next write must not get it."""
     leader = Leader()
     leader.late_store.is_stuck = True
     with pytest.raises(StoreTimedOut):

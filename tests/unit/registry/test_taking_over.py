@@ -1,4 +1,4 @@
-"""A topic that another registry has written is taken over as it is."""
+"""A topic of another registry is used unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -7,36 +7,36 @@ import msgspec
 import pytest
 
 from headrace.registry.model.records import decoded
-from tests.registries import RegistryWithoutKafka, client_of, register
+from tests.processes.registries import RegistryWithoutKafka, client_of, register
 
 TOPIC = Path(__file__).parents[2] / "data" / "karapace_schemas.json"
 
 
-class Taken(msgspec.Struct):
-    """Records, and what who wrote them answered."""
+class RecordedTopic(msgspec.Struct):
+    """Records, and the answers of the registry that wrote them."""
 
     records: list[tuple[str, str | None, int]]
     answers: dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def taken() -> Taken:
-    return msgspec.json.decode(TOPIC.read_bytes(), type=Taken)
+def taken() -> RecordedTopic:
+    return msgspec.json.decode(TOPIC.read_bytes(), type=RecordedTopic)
 
 
 @pytest.fixture
-def registry(taken: Taken) -> RegistryWithoutKafka:
+def registry(taken: RecordedTopic) -> RegistryWithoutKafka:
     registry = RegistryWithoutKafka()
     for key, value, timestamp_ms in taken.records:
-        told = None if value is None else value.encode()
-        registry.state.replay(decoded(key.encode(), told), timestamp_ms)
+        content = None if value is None else value.encode()
+        registry.state.replay(decoded(key.encode(), content), timestamp_ms)
     return registry
 
 
-async def test_karapaces_topic_is_answered_as_karapace_answered_it(
-    taken: Taken, registry: RegistryWithoutKafka
+async def test_a_topic_of_karapace_gets_the_answers_of_karapace(
+    taken: RecordedTopic, registry: RegistryWithoutKafka
 ) -> None:
-    """It says less of a schema and lists in another order; what is gone for good it still tells."""
+    """Its answers lack some members and have another order; it lists deleted versions too."""
     async with client_of(registry) as client:
         for path, expected in taken.answers.items():
             found = (await client.get(path)).json()
@@ -47,7 +47,7 @@ async def test_karapaces_topic_is_answered_as_karapace_answered_it(
             assert found == expected, path
 
 
-async def test_ids_go_on_where_karapace_has_stopped(registry: RegistryWithoutKafka) -> None:
+async def test_ids_continue_after_those_of_karapace(registry: RegistryWithoutKafka) -> None:
     user = registry.state.subjects["users-value"][1].value.schema
     async with client_of(registry) as client:
         assert await register(client, "users-value", user) == 1

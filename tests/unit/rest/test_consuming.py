@@ -1,22 +1,25 @@
-"""What instances do beside reading."""
+"""Consumer instances: subscriptions, assignments and their end."""
 
 import asyncio
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Message, TopicPartition
 
-from headrace.client.consumer import Consumer
-from headrace.rest.consuming import ConsumerInstance, InstanceSettings
+from headrace.client.async_consumer import AsyncConsumer
+from headrace.client.consumer import DeserializationFailed
+from headrace.rest.consuming import ConsumerInstance, InstanceSettings, explained
 from headrace.rest.errors import RestError
 from headrace.rest.formats import Format
+from headrace.schema_clients.registry_client import RegistryUnavailable
 
 
 def instance(timeout_s: float = 5.0) -> ConsumerInstance:
-    """Where its broker is to be, nobody listens."""
+    """Return an instance whose broker does not exist."""
     settings = InstanceSettings(format=Format.BINARY, min_bytes=1, timeout_ms=100)
-    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"})
-    return ConsumerInstance(consumer, settings, "", timeout_s)
+    properties = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
+    consumer = AsyncConsumer(properties, call_timeout_s=timeout_s)
+    return ConsumerInstance(consumer, settings, "")
 
 
 async def test_a_subscription_and_an_assignment_exclude_each_other() -> None:
@@ -35,14 +38,12 @@ async def test_a_subscription_and_an_assignment_exclude_each_other() -> None:
 @pytest.mark.parametrize(
     ("topics", "pattern", "words"),
     [
-        (None, None, "name topics"),
+        (None, None, "topic_pattern is required"),
         (["t"], "t.*", "mutually exclusive"),
-        (None, "(", "no regular expression"),
+        (None, "(", "not a regular expression"),
     ],
 )
-async def test_a_subscription_that_is_none_is_refused(
-    topics: Any, pattern: Any, words: str
-) -> None:
+async def test_an_invalid_subscription_is_rejected(topics: Any, pattern: Any, words: str) -> None:
     found = instance()
     with pytest.raises(RestError, match=words):
         await found.subscribe(topics, pattern)
@@ -57,19 +58,19 @@ async def test_a_closed_instance_is_not_found() -> None:
     assert (refusal.value.status, refusal.value.code) == (404, 40403)
 
 
-async def test_a_fault_of_the_proxy_itself_is_not_taken_for_a_closed_instance() -> None:
+async def test_a_bug_of_the_proxy_is_not_reported_as_a_closed_instance() -> None:
     found = instance()
 
-    def broken() -> list[TopicPartition]:
+    async def broken() -> list[TopicPartition]:
         raise RuntimeError("a fault")
 
-    found._consumer.assignment = broken  # type: ignore[method-assign]
+    found._consumer.assignment = broken
     with pytest.raises(RuntimeError, match="a fault"):
         await found.assignment()
     await found.close()
 
 
-async def test_what_is_subscribed_to_is_told() -> None:
+async def test_a_subscription_lists_its_topics() -> None:
     found = instance()
     assert await found.subscription() == []
     await found.subscribe(["b", "a"], None)
@@ -79,14 +80,14 @@ async def test_what_is_subscribed_to_is_told() -> None:
     await found.close()
 
 
-async def test_only_what_is_assigned_has_a_position() -> None:
+async def test_only_assigned_partitions_have_a_position() -> None:
     found = instance()
     with pytest.raises(RestError, match="No current assignment for partition t-0"):
         await found.seek([TopicPartition("t", 0, 5)])
     await found.close()
 
 
-async def test_reading_ends_when_its_time_is_up() -> None:
+async def test_reading_ends_after_its_timeout() -> None:
     found = instance()
     await found.subscribe(["t"], None)
     async with asyncio.timeout(30):
@@ -94,7 +95,7 @@ async def test_reading_ends_when_its_time_is_up() -> None:
     await found.close()
 
 
-async def test_who_reads_from_an_instance_that_ends_is_told_that_it_is_gone() -> None:
+async def test_reading_from_an_instance_that_ends_fails_with_not_found() -> None:
     found = instance()
     await found.subscribe(["t"], None)
     reading = asyncio.create_task(found.read(20.0, 1000))
@@ -115,3 +116,11 @@ async def test_an_instance_is_in_use_while_it_is_read_from() -> None:
     await found.read(0.05, 1000)
     assert found.used_at > 0.0
     await found.close()
+
+
+def test_a_record_is_not_skipped_because_the_registry_is_down() -> None:
+    record = Message(topic="t", partition=3, offset=7)
+    error = DeserializationFailed("t-3 at offset 7: not JSON", record)
+    assert 'POST {"offsets": [{"topic": "t", "partition": 3, "offset": 8}]} to' in explained(error)
+    error.__cause__ = RegistryUnavailable("no answer")
+    assert explained(error) == "t-3 at offset 7: not JSON"

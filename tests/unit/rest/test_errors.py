@@ -5,6 +5,7 @@ from msgspec import json
 
 from headrace import errors
 from headrace.client.addresses import BrokerUnreachable
+from headrace.client.admin_pool import AdminBusy
 from headrace.client.descriptions import Outcome
 from headrace.client.librdkafka import ClientFailure, TimedOut
 from headrace.client.loop_producer import BufferFull, TopicMissing
@@ -30,6 +31,7 @@ from headrace.rest.errors import body_of, check_partition, of_client, rendered, 
         (errors.NotEnoughReplicas("x"), 500, 50003),
         (errors.OffsetOutOfRange("x"), 500, 50002),
         (BrokerUnreachable("x"), 503, 50302),
+        (AdminBusy("x"), 503, 503),
         (BufferFull("x"), 503, 503),
         (TopicMissing("x"), 404, 40401),
         (TimedOut("x"), 500, 50003),
@@ -42,7 +44,7 @@ def test_every_error_has_a_status_and_a_code(error: HeadraceError, status: int, 
     assert (found.status, body_of(found).error_code) == (status, code)
 
 
-def test_of_several_partitions_the_one_at_fault_is_named() -> None:
+def test_the_failed_partition_of_several_is_named() -> None:
     check_partition(Outcome(name="orders-0"))
     with pytest.raises(errors.UnknownTopicOrPartition, match=r"^partition orders-9: not there$"):
         check_partition(
@@ -50,7 +52,7 @@ def test_of_several_partitions_the_one_at_fault_is_named() -> None:
         )
 
 
-def test_silence_is_told_as_silence() -> None:
+def test_a_missing_answer_is_reported() -> None:
     assert "did not answer" in str(of_client(BrokerUnreachable("cannot reach a:1")))
     assert "did not answer" in str(of_client(TimedOut("x")))
 

@@ -46,7 +46,7 @@ def test_a_read_may_ask_for_a_form(accept: str, format: Format | None) -> None:
     assert wanted_formats(request(accept=accept)) is format
 
 
-def test_what_nobody_can_write_is_not_acceptable() -> None:
+def test_an_unknown_answer_type_is_not_acceptable() -> None:
     with pytest.raises(NotAcceptable):
         wanted_formats(request(accept="image/png"))
     with pytest.raises(NotAcceptable):
@@ -62,7 +62,7 @@ def test_what_nobody_can_write_is_not_acceptable() -> None:
         ("application/vnd.kafka.json.v2+json", V2_JSON),
     ],
 )
-def test_answers_have_the_type_that_is_liked(accept: str, type: str) -> None:
+def test_answers_have_the_preferred_type(accept: str, type: str) -> None:
     assert answer_type(request(accept=accept)) == type
 
 

@@ -1,4 +1,4 @@
-"""In whose name brokers are asked."""
+"""Identities of requests to brokers."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import InvalidConfig
-from headrace.http.principals import SCOPE_KEY, Principal
+from headrace.http.access import SCOPE_KEY, Principal
 from headrace.rest.clients import Clients
 from headrace.rest.errors import RestError
 from headrace.rest.identities import Identities
@@ -27,7 +27,7 @@ def login(clients: Clients) -> tuple[str | None, str | None]:
     return found.get("sasl.username"), found.get("sasl.password")
 
 
-async def test_by_default_all_ask_in_the_proxys_name() -> None:
+async def test_by_default_all_requests_use_the_proxys_identity() -> None:
     known = identities()
     assert known.of(scope("ada")) is known.of(scope("bob")) is known.own()
 
@@ -41,7 +41,7 @@ async def test_users_may_be_handed_on_to_the_brokers() -> None:
     assert known.of(scope("bob", "pw")) is not ada
 
 
-async def test_a_file_says_who_callers_are_to_the_brokers(tmp_path: Path) -> None:
+async def test_a_file_maps_callers_to_identities(tmp_path: Path) -> None:
     path = tmp_path / "identities"
     path.write_text(
         "ada.sasl.username=svc-ada\nada.sasl.password=x\n"
@@ -50,14 +50,14 @@ async def test_a_file_says_who_callers_are_to_the_brokers(tmp_path: Path) -> Non
     known = identities(client_identity="file", client_identity_file=str(path))
     assert login(known.of(scope("ada"))) == ("svc-ada", "x")
     assert login(known.of(scope("CN=bob.example,O=x"))) == ("svc-bob", None)
-    with pytest.raises(RestError, match="no name towards the brokers") as refusal:
+    with pytest.raises(RestError, match="no identity in") as refusal:
         known.of(scope("eve"))
     assert (refusal.value.status, refusal.value.code) == (403, 40301)
 
 
-async def test_who_has_no_name_cannot_be_asked_for() -> None:
+async def test_a_caller_without_a_name_is_rejected() -> None:
     known = identities(client_identity="basic")
-    with pytest.raises(RestError, match="you have none"):
+    with pytest.raises(RestError, match="a login is required"):
         known.of(scope())
     with pytest.raises(RestError, match="passwords only"):
         known.of(scope("token"))
@@ -81,12 +81,12 @@ async def test_the_clients_that_were_not_used_for_longest_go() -> None:
         ({"client_identity": "file"}, r"client\.identity\.file"),
     ],
 )
-def test_a_mode_that_is_none_is_refused(settings: dict[str, str], words: str) -> None:
+def test_an_unknown_mode_is_rejected(settings: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidConfig, match=words):
         identities(**settings)
 
 
-def test_a_line_of_the_file_that_is_no_property_is_named(tmp_path: Path) -> None:
+def test_an_invalid_line_of_the_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "identities"
     path.write_text("# people\nada=x\n")
     with pytest.raises(InvalidConfig, match="line 2"):

@@ -17,13 +17,13 @@ def proxy_of(**settings: str) -> tuple[ConsumerInstances, Clients]:
     return ConsumerInstances(found, Schemas(found)), Clients(found, {})
 
 
-async def test_a_name_is_given_where_none_is_chosen() -> None:
+async def test_an_instance_without_a_name_gets_one() -> None:
     instances, clients = proxy_of(id="proxy-7")
     async with instances.expiring():
         assert instances.create("g", {}, clients, "").startswith("rest-consumer-proxy-7-")
 
 
-async def test_an_id_wins_over_a_name() -> None:
+async def test_an_id_overrides_a_name() -> None:
     instances, clients = proxy_of()
     async with instances.expiring():
         assert instances.create("g", {"id": "one", "name": "two"}, clients, "") == "one"
@@ -51,7 +51,7 @@ async def test_a_name_is_free_again_when_its_instance_is_gone() -> None:
         assert instances.create("g", {"name": "mine"}, clients, "") == "mine"
 
 
-async def test_there_are_no_more_than_allowed() -> None:
+async def test_the_number_of_instances_is_limited() -> None:
     instances, clients = proxy_of(consumer_instances_max="1")
     async with instances.expiring():
         instances.create("g", {}, clients, "")
@@ -60,7 +60,7 @@ async def test_there_are_no_more_than_allowed() -> None:
         assert refusal.value.status == 503
 
 
-async def test_at_the_end_none_is_left() -> None:
+async def test_all_instances_are_closed_at_the_end() -> None:
     instances, clients = proxy_of()
     async with instances.expiring():
         instances.create("g", {}, clients, "")
@@ -84,7 +84,7 @@ async def test_at_the_end_none_is_left() -> None:
         ({"name": ""}, None),
     ],
 )
-async def test_settings_are_checked_before_anything_is_made(
+async def test_settings_are_checked_before_a_consumer_is_created(
     given: dict[str, Any], code: int | None
 ) -> None:
     """RST-6"""
@@ -108,7 +108,7 @@ async def test_a_group_without_a_name_does_not_end_the_process(group: str) -> No
         assert refusal.value.code == 42204
 
 
-async def test_what_was_chosen_is_used() -> None:
+async def test_the_chosen_settings_are_used() -> None:
     instances, clients = proxy_of()
     given = {"format": "json", "responseMinBytes": "5", "requestWaitMs": 77}
     async with instances.expiring():

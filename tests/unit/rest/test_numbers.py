@@ -14,7 +14,7 @@ def test_digits_within_the_bounds_are_a_number(text: str, number: int | None) ->
 
 
 @pytest.mark.parametrize("text", ["", " 1", "+1", "1_0", "1.0", "²", "٣", "9" * 5000, "0" * 5000])
-def test_what_is_no_number_is_none_however_long_it_is(text: str) -> None:
+def test_other_texts_of_any_length_are_not_numbers(text: str) -> None:
     assert whole(text, 0, 1 << 63) is None
 
 

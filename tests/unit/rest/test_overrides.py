@@ -1,4 +1,4 @@
-"""What callers may choose."""
+"""Client properties that callers may set."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from headrace.rest.errors import RestError, bad_request
 from headrace.rest.overrides import CONSUMER, INSTANCE, PRODUCER, checked
 
 
-def test_properties_that_are_allowed_become_text() -> None:
+def test_allowed_properties_become_text() -> None:
     """RST-6"""
     given = {"enable.auto.commit": True, "max.poll.records": 7, "client.id": "me"}
     assert checked(given, CONSUMER, bad_request) == {
@@ -20,7 +20,7 @@ def test_properties_that_are_allowed_become_text() -> None:
     "name",
     ["bootstrap.servers", "ssl.key.location", "sasl.password", "plugin.library.paths", "debug"],
 )
-def test_all_others_are_refused_with_those_that_are(name: str) -> None:
+def test_other_properties_are_rejected_with_a_list_of_the_allowed_ones(name: str) -> None:
     """RST-6"""
     with pytest.raises(RestError, match=r"acks, compression\.type") as refusal:
         checked({name: "x"}, PRODUCER, bad_request)
@@ -43,11 +43,11 @@ def test_no_value_may_hold_up_the_proxy(name: str, value: object, words: str) ->
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "x" * 300])
-def test_names_are_printable(name: str) -> None:
+def test_client_ids_must_be_printable(name: str) -> None:
     with pytest.raises(RestError, match="printable"):
         checked({"client.id": name}, CONSUMER, bad_request)
 
 
-def test_a_refusal_lists_also_what_is_no_property_of_a_client() -> None:
-    with pytest.raises(RestError, match=r"these may: .*auto\.offset\.reset.*session"):
+def test_the_error_also_lists_settings_that_are_not_client_properties() -> None:
+    with pytest.raises(RestError, match=r"allowed are .*auto\.offset\.reset.*session"):
         checked({"ssl.ca.location": "x"}, CONSUMER, bad_request, besides=INSTANCE)

@@ -26,9 +26,7 @@ from headrace.rest.payloads import at_record, decode, encoder, without_layout
         (Format.STRING, b"null", None),
     ],
 )
-def test_json_becomes_the_bytes_of_its_form(
-    format: Format, given: bytes, data: bytes | None
-) -> None:
+def test_json_is_encoded_in_each_format(format: Format, given: bytes, data: bytes | None) -> None:
     assert encoder(format)(Raw(given)) == data
 
 
@@ -41,7 +39,7 @@ def test_json_becomes_the_bytes_of_its_form(
         (Format.BINARY, b'"' + b"%" * 500 + b'"', "…"),
     ],
 )
-def test_what_is_not_of_its_form_is_shown_in_the_refusal(
+def test_the_error_shows_a_value_of_another_format(
     format: Format, given: bytes, words: str
 ) -> None:
     with pytest.raises(RestError, match=words) as refusal:
@@ -50,13 +48,13 @@ def test_what_is_not_of_its_form_is_shown_in_the_refusal(
     assert len(str(refusal.value)) < 200
 
 
-def test_a_refusal_says_which_record_it_is_about() -> None:
+def test_an_error_names_its_record() -> None:
     placed = at_record(RestError(400, 400, "it is wrong"), 3, "key")
     assert str(placed) == "it is wrong (key of record 3)"
 
 
 @given(value=st.recursive(st.none() | st.booleans() | st.text(), st.lists, max_leaves=5))
-def test_layout_goes_and_the_value_stays(value: object) -> None:
+def test_removing_the_layout_keeps_the_value(value: object) -> None:
     from json import dumps
 
     assert json.decode(without_layout(dumps(value, indent=3).encode())) == value
@@ -78,6 +76,6 @@ def test_json_is_shown_as_it_was_written() -> None:
     assert json.encode(decode(Format.JSON, b'{"a": 1.50}')) == b'{"a": 1.50}'
 
 
-def test_what_is_no_json_is_not_shown_as_such() -> None:
+def test_invalid_json_is_not_shown() -> None:
     with pytest.raises(ValueError, match="truncated"):
         decode(Format.JSON, b"{")

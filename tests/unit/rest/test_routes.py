@@ -1,4 +1,4 @@
-"""The application as a whole, where no broker answers."""
+"""The whole application, without a broker."""
 
 from collections.abc import AsyncIterator
 from hashlib import sha256
@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from headrace.http.access import Door, KnownToken, TokenFile
+from headrace.http.access import Authentication, KnownToken, TokenFile
 from headrace.http.operations import Operation
 from headrace.rest.routes import application, operations_of
 from headrace.rest.service import Service
@@ -27,7 +27,7 @@ def client(app: Any) -> httpx2.AsyncClient:
 
 
 @pytest.mark.parametrize("path", ["/topics", "/brokers", "/v3/clusters", "/ready"])
-async def test_a_broker_that_does_not_answer_is_told(service: Service, path: str) -> None:
+async def test_a_broker_without_an_answer_is_reported(service: Service, path: str) -> None:
     async with client(application(service)) as asking:
         answer = await asking.get(path)
     assert (answer.status_code, answer.json()["error_code"]) == (503, 50302)
@@ -56,9 +56,11 @@ async def test_requests_are_counted_by_operation_and_status(service: Service) ->
     assert "headrace_rest_push_clients 0" in page
 
 
-async def test_who_may_not_ask_is_counted_and_who_may_by_what_they_asked(service: Service) -> None:
-    door = Door(tokens=TokenFile((KnownToken("ada", sha256(b"secret").digest()),), False))
-    async with client(application(service, door)) as asking:
+async def test_rejected_requests_are_counted_and_others_by_operation(service: Service) -> None:
+    authentication = Authentication(
+        tokens=TokenFile((KnownToken("ada", sha256(b"secret").digest()),), False)
+    )
+    async with client(application(service, authentication)) as asking:
         await asking.get("/openapi.json")
         headers = {"Authorization": "Bearer secret"}
         await asking.get("/openapi.json", headers=headers)
@@ -94,7 +96,7 @@ async def test_other_parts_add_operations_of_their_own(service: Service) -> None
 
 
 async def test_a_closed_door_answers_in_the_proxys_shape(service: Service) -> None:
-    async with client(application(service, Door(tokens=TokenFile((), False)))) as asking:
+    async with client(application(service, Authentication(tokens=TokenFile((), False)))) as asking:
         refused = await asking.get("/topics")
         assert refused.json()["error_code"] == refused.status_code == 401
         assert (await asking.get("/health")).status_code == 200
@@ -117,7 +119,7 @@ async def test_pages_change_something_only_if_their_origin_is_listed(
     ("method", "path", "status"),
     [("GET", "/nowhere", 404), ("PUT", "/topics", 405), ("POST", "/topics/t", 415)],
 )
-async def test_what_is_not_offered_is_told_in_the_proxys_shape(
+async def test_unknown_paths_are_answered_in_the_shape_of_the_proxy(
     service: Service, method: str, path: str, status: int
 ) -> None:
     async with client(application(service)) as asking:

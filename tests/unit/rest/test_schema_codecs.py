@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from headrace.rest.formats import Format
-from headrace.rest.schema_codecs import Unconvertible, codec_of
+from headrace.rest.schema_codecs import codec_of
+from headrace.serdes.payload_errors import PayloadError
 from headrace.serdes.schemas import InvalidSchema
 
 AVRO = (
@@ -26,7 +27,7 @@ PROTOBUF = 'syntax = "proto3"; package shop; message Order { int64 id = 1; messa
         (Format.PROTOBUF, PROTOBUF, {"id": "7"}, b"\x00\x08\x07"),
     ],
 )
-def test_values_become_payloads_and_come_back(
+def test_values_are_decoded_from_their_payloads(
     format: Format, schema: str, value: Any, payload: bytes
 ) -> None:
     """RST-4"""
@@ -45,8 +46,8 @@ def test_values_become_payloads_and_come_back(
         (Format.PROTOBUF, PROTOBUF, [1]),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused(format: Format, schema: str, value: Any) -> None:
-    with pytest.raises(Unconvertible):
+def test_a_value_of_another_type_is_rejected(format: Format, schema: str, value: Any) -> None:
+    with pytest.raises(PayloadError):
         codec_of(format, schema).encode(value)
 
 
@@ -61,8 +62,8 @@ def test_a_value_that_does_not_fit_is_refused(format: Format, schema: str, value
         (Format.PROTOBUF, PROTOBUF, b"\x00\xff"),
     ],
 )
-def test_bytes_that_are_no_value_are_refused(format: Format, schema: str, payload: bytes) -> None:
-    with pytest.raises(Unconvertible):
+def test_invalid_payloads_are_rejected(format: Format, schema: str, payload: bytes) -> None:
+    with pytest.raises(PayloadError):
         codec_of(format, schema).decode(payload)
 
 
@@ -76,11 +77,11 @@ def test_bytes_that_are_no_value_are_refused(format: Format, schema: str, payloa
         (Format.PROTOBUF, PROTOBUF, "shop.Order"),
     ],
 )
-def test_schemas_know_their_names(format: Format, schema: str, name: str | None) -> None:
+def test_schemas_have_their_names(format: Format, schema: str, name: str | None) -> None:
     assert codec_of(format, schema).name == name
 
 
 @pytest.mark.parametrize("format", [Format.AVRO, Format.JSONSCHEMA, Format.PROTOBUF, Format.JSON])
-def test_what_is_no_schema_is_refused(format: Format) -> None:
+def test_an_invalid_schema_is_rejected(format: Format) -> None:
     with pytest.raises(InvalidSchema):
         codec_of(format, "{")

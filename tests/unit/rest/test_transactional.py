@@ -1,4 +1,4 @@
-"""What callers of transactions are told, and the names of their producers."""
+"""Errors of transactions, and the names of their producers."""
 
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ def test_the_record_at_fault_is_blamed_and_not_one_that_went_with_it() -> None:
     assert outcomes.blamed[0] == 2
 
 
-def test_where_all_records_were_dropped_the_first_that_was_told_is_named() -> None:
+def test_if_all_records_were_dropped_the_first_reported_one_is_named() -> None:
     outcomes, no_message = Outcomes(2), cast(Any, None)
     for index in (1, 0):
         outcomes.callback(index)(KafkaError(KafkaError._PURGE_QUEUE), no_message)
@@ -42,7 +42,7 @@ def test_where_all_records_were_dropped_the_first_that_was_told_is_named() -> No
     assert outcomes.blamed[0] == 1
 
 
-def test_offsets_that_the_caller_got_wrong_are_told_as_the_caller_s_fault() -> None:
+def test_invalid_offsets_are_reported_as_an_error_of_the_caller() -> None:
     aborted = TransactionAborted("send_offsets_to_transaction: unknown")
     aborted.__cause__ = UnknownTopicOrPartition("no such partition")
     found = of_group(aborted, "shop")
@@ -50,7 +50,7 @@ def test_offsets_that_the_caller_got_wrong_are_told_as_the_caller_s_fault() -> N
     assert str(found) == "nothing was written: offsets of group 'shop': no such partition"
 
 
-def test_offsets_that_are_aborted_for_the_brokers_sake_are_not_said_to_be_in_doubt() -> None:
+def test_offsets_aborted_by_the_broker_are_reported_as_aborted() -> None:
     aborted = TransactionAborted("send_offsets_to_transaction: busy")
     aborted.__cause__ = CoordinatorNotAvailable("busy")
     found = of_group(aborted, "shop")
@@ -61,9 +61,9 @@ async def test_a_proxy_with_an_id_keeps_its_transactional_ids() -> None:
     assert pool("a")._prefix == pool("a")._prefix != pool("b")._prefix
 
 
-async def test_proxies_without_an_id_never_meet() -> None:
+async def test_proxies_without_an_id_are_isolated() -> None:
     assert pool("")._prefix != pool("")._prefix
 
 
-async def test_identities_never_meet() -> None:
+async def test_identities_are_isolated() -> None:
     assert pool("a", **{"sasl.username": "ada"})._prefix != pool("a")._prefix

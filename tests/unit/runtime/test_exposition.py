@@ -20,13 +20,13 @@ def values(families: Iterable[Family]) -> dict[tuple[str, tuple[tuple[str, str],
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r")))
-def test_any_label_survives(value: str) -> None:
+def test_every_label_is_read_back(value: str) -> None:
     family = Family("some_metric", "gauge", "Help.", [Sample(1, labels(name=value))])
     assert values([family]) == {("some_metric", (("name", value),)): 1.0}
 
 
 @given(st.floats(allow_nan=False))
-def test_any_number_survives(value: float) -> None:
+def test_every_number_is_read_back(value: float) -> None:
     assert values([gauge("some_metric", "Help.", value)]) == {("some_metric", ()): value}
 
 
@@ -47,7 +47,7 @@ def test_a_long_page_comes_in_pieces() -> None:
     assert "".join(pieces).count("\n") == 5_002
 
 
-def test_the_process_tells_of_itself() -> None:
+def test_the_process_exports_its_own_metrics() -> None:
     found = values(process_families())
     assert found["process_resident_memory_bytes", ()] > 1_000_000
     assert found["process_open_fds", ()] >= 3

@@ -5,7 +5,7 @@ from pathlib import Path
 from headrace.runtime.machine import probe_directory, probe_machine
 
 
-def test_this_machine_has_facts(tmp_path: Path) -> None:
+def test_facts_of_this_machine_are_probed(tmp_path: Path) -> None:
     facts = probe_machine([str(tmp_path)])
     assert facts.python >= (3, 11, 0)
     assert facts.open_files_hard >= facts.open_files_soft > 0

@@ -1,4 +1,4 @@
-"""Mount tables from elsewhere, and that of the machine that the tests run on."""
+"""Mount tables of other machines, and that of this machine."""
 
 import pytest
 
@@ -33,5 +33,5 @@ def test_without_a_mount_table_the_kind_is_unknown() -> None:
     assert file_system_of("/data", "") is None
 
 
-def test_this_machine_tells_the_kind_of_its_root() -> None:
+def test_the_file_system_of_the_root_is_found() -> None:
     assert file_system("/") == file_system("/no such directory yet")

@@ -13,7 +13,7 @@ from headrace.runtime.observability import Health, Observability
 
 
 class Pages:
-    """What the server is given to show."""
+    """The content of the served pages."""
 
     def __init__(self) -> None:
         self.families: Iterable[Family] = [gauge("some_metric", "Help.", 1)]
@@ -82,7 +82,7 @@ async def test_a_page_that_breaks_off_has_no_end() -> None:
         assert b"some_metric 1" in await ask(port, get("/metrics"))
 
 
-async def test_health_and_readiness_are_told_apart() -> None:
+async def test_health_and_readiness_are_separate() -> None:
     async with serving(Pages()) as port:
         health = await ask(port, get("/health"))
         ready = await ask(port, get("/ready"))
@@ -113,19 +113,19 @@ async def test_head_has_no_body() -> None:
         (b"\x00\x00\x00\x10" + b"\xff" * 100 + b"\r\n\r\n", 400),
     ],
 )
-async def test_what_is_not_understood_is_refused(request_bytes: bytes, status: int) -> None:
+async def test_invalid_requests_are_refused(request_bytes: bytes, status: int) -> None:
     async with serving(Pages()) as port:
         answer = await ask(port, request_bytes)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
 
 
-async def test_a_client_that_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observability, "_REQUEST_SECONDS_MAX", 0.05)
     async with serving(Pages()) as port:
         assert (await ask(port, b"GET /")).startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_client_too_many_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_excess_client_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observability, "_CLIENTS_MAX", 1)
     async with serving(Pages()) as port:
         _, idle = await asyncio.open_connection("127.0.0.1", port)  # Accepted in order: first.
@@ -144,10 +144,10 @@ async def answer_or_nothing(port: int) -> bytes:
     return b""
 
 
-async def test_stopping_does_not_wait_for_a_client_that_says_nothing() -> None:
+async def test_stopping_does_not_wait_for_a_silent_client() -> None:
     async with serving(Pages()) as port:
         _, idle = await asyncio.open_connection("127.0.0.1", port)
-        await ask(port, get("/health"))  # The one who came first has been accepted, too.
+        await ask(port, get("/health"))  # The first connection was accepted too.
     idle.close()
     with contextlib.suppress(ConnectionError):
         await idle.wait_closed()

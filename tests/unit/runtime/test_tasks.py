@@ -9,7 +9,7 @@ import pytest
 from headrace.runtime.tasks import Tasks
 
 
-async def test_rounds_go_on_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_rounds_continue_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     tasks = Tasks(asyncio.get_running_loop())
     done = asyncio.Event()
     rounds = 0
@@ -24,7 +24,7 @@ async def test_rounds_go_on_after_a_failure(caplog: pytest.LogCaptureFixture) ->
     tasks.every(lambda: 1, work, "retention")
     await asyncio.wait_for(done.wait(), 5)
     await tasks.stop()
-    assert "retention failed and is tried again later" in caplog.text
+    assert [vars(one)["task"] for one in caplog.records] == ["retention"]
     assert "disk gone" in caplog.text
 
 
@@ -60,10 +60,10 @@ async def test_a_task_that_dies_is_an_error_in_the_log(caplog: pytest.LogCapture
     with caplog.at_level(logging.ERROR):
         await asyncio.wait([task])
         await asyncio.sleep(0)
-    assert "watcher ended with an error" in caplog.text
+    assert vars(caplog.records[0])["task"] == "watcher"
 
 
-async def test_stopping_cancels_what_still_runs() -> None:
+async def test_stopping_cancels_running_tasks() -> None:
     tasks = Tasks(asyncio.get_running_loop())
     task = tasks.start(asyncio.sleep(1000), "sleeper")
     await tasks.stop()

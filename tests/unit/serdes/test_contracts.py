@@ -1,4 +1,4 @@
-"""Metadata and rules: what is compared, merged and refused."""
+"""Metadata and rules are compared, merged and checked."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_no_metadata_is_not_empty_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "reason"),
     [
         (RuleSet(domain_rules=[rule(None)]), "Missing rule name"),
         (RuleSet(domain_rules=[rule("")]), "Empty rule name"),
@@ -66,8 +66,8 @@ def test_no_metadata_is_not_empty_metadata() -> None:
         ),
     ],
 )
-def test_rules_that_cannot_be_meant_are_refused(rules: RuleSet, told: str) -> None:
-    with pytest.raises(InvalidRules, match=told):
+def test_invalid_rules_are_rejected(rules: RuleSet, reason: str) -> None:
+    with pytest.raises(InvalidRules, match=reason):
         check_rules(rules)
 
 

@@ -10,7 +10,7 @@ def md5(*parts: bytes) -> bytes:
     return hashlib.md5(b"".join(parts)).digest()
 
 
-def test_of_a_bare_schema_it_is_that_of_the_text() -> None:
+def test_the_fingerprint_of_a_bare_schema_is_that_of_the_text() -> None:
     assert fingerprint('"string"') == md5(b'"string"')
 
 
@@ -20,13 +20,13 @@ def test_references_count_with_their_versions() -> None:
     assert fingerprint("text", [reference]) == expected
 
 
-def test_metadata_counts_in_its_order() -> None:
+def test_a_fingerprint_includes_sorted_metadata() -> None:
     metadata = Metadata({"a.b": ["PII"]}, {"z": "1", "owner": "ada"}, ["owner"])
     expected = md5(b"text", b"\x01", b"a.bPII", b"ownerada", b"z1", b"owner")
     assert fingerprint("text", metadata=metadata) == expected
 
 
-def test_rules_count_with_the_modes_that_they_have_unsaid() -> None:
+def test_rules_count_with_their_default_modes() -> None:
     rules = RuleSet(domain_rules=[Rule(name="n", type="CEL", expr="x > 1", disabled=True)])
     expected = md5(b"text", b"\x01", b"n", b"TRANSFORM", b"WRITEREAD", b"CEL", b"x > 1", b"\x01")
     assert fingerprint("text", rules=rules) == expected
@@ -38,7 +38,7 @@ def test_parameters_and_actions_of_rules_count() -> None:
     assert fingerprint("t", rules=RuleSet(encoding_rules=[rule])) == expected
 
 
-def test_empty_metadata_is_told_from_none() -> None:
+def test_empty_metadata_differs_from_none() -> None:
     assert fingerprint("text", metadata=Metadata()) != fingerprint("text")
 
 
@@ -47,5 +47,5 @@ def test_a_guid_is_the_fingerprint_as_a_uuid() -> None:
     assert fingerprint_of_guid(guid(bytes(range(16)))) == bytes(range(16))
 
 
-def test_what_is_no_guid_has_no_fingerprint() -> None:
+def test_an_invalid_guid_has_no_fingerprint() -> None:
     assert fingerprint_of_guid("orders") is None

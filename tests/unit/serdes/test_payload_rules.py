@@ -1,4 +1,4 @@
-"""What a topic asks of the schema ids in its payloads. SCH-14(b)"""
+"""Rules of a topic for the schema ids in its payloads. SCH-14(b)"""
 
 import uuid
 
@@ -67,7 +67,7 @@ def test_a_foreign_id_is_refused_with_the_subject_that_has_it() -> None:
         ("orders", SubjectNameStrategy.RECORD, True),
     ],
 )
-def test_the_strategy_says_which_subjects_count(
+def test_the_strategy_selects_the_subjects(
     topic: str, strategy: SubjectNameStrategy, passes: bool
 ) -> None:
     assert (rule(topic, strategy).complaint(payload(8), ()) is None) == passes
@@ -84,7 +84,7 @@ def test_a_header_may_name_the_schema_by_its_id() -> None:
     assert rule().complaint(b"payload", headers) is None
 
 
-def test_the_header_of_the_key_says_nothing_of_the_value() -> None:
+def test_the_header_of_the_key_does_not_apply_to_the_value() -> None:
     headers = [("__key_schema_id", b"\x01" + GUID.bytes)]
     assert rule().complaint(b"payload", headers) is not None
 
@@ -98,6 +98,6 @@ def test_a_strategy_goes_by_confluents_name_too(name: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "last", "passes"), [(8, 7, True), (7, 8, False)])
-def test_of_two_headers_the_last_counts(first: int, last: int, passes: bool) -> None:
+def test_the_last_of_two_headers_counts(first: int, last: int, passes: bool) -> None:
     headers = [("__value_schema_id", b"\0" + id_.to_bytes(4, "big")) for id_ in (first, last)]
     assert (rule().complaint(b"value", headers) is None) is passes

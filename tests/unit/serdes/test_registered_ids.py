@@ -32,7 +32,7 @@ def test_an_id_has_all_subjects_that_it_is_registered_under() -> None:
     assert ids.subjects_of(7) == {"orders-value", "bills-value"}
 
 
-def test_an_id_that_nobody_registered_has_no_subject() -> None:
+def test_an_unregistered_id_has_no_subject() -> None:
     assert ids_with(("orders-value", 1, 7)).subjects_of(8) == frozenset()
 
 
@@ -61,7 +61,7 @@ def test_deleting_a_subject_takes_its_versions_up_to_the_one_that_is_named() -> 
     assert [bool(ids.subjects_of(id_)) for id_ in (7, 8, 9)] == [False, False, True]
 
 
-def test_a_guid_is_known_like_an_id() -> None:
+def test_a_guid_is_found_like_an_id() -> None:
     ids = RegisteredIds()
     ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7))
     assert ids.subjects_of(guid(fingerprint('"schema 7"'))) == {"orders-value"}
@@ -110,7 +110,7 @@ def test_a_deleted_version_keeps_its_id_until_it_is_cleared() -> None:
     assert (sorted(before), sorted(ids.subjects_of(7))) == ([], ["bills-value"])
 
 
-def test_nothing_is_kept_of_what_is_gone() -> None:
+def test_deleted_versions_leave_no_state() -> None:
     ids = ids_with(("orders-value", 1, 7), ("orders-value", 2, 8))
     for version in (1, 2):
         ids.replay(schema_key("orders-value", version), None)

@@ -58,7 +58,7 @@ def test_a_reference_may_name_another_context() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "a\nb", "\x7f", "__GLOBAL", "__EMPTY", ":.__GLOBAL:a"])
-def test_names_that_cannot_be_meant_are_refused(text: str) -> None:
+def test_invalid_names_of_subjects_are_refused(text: str) -> None:
     assert not is_valid_subject(text)
 
 
@@ -78,7 +78,9 @@ def test_settings_may_be_made_for_every_context() -> None:
         (":.sta", [":.staging:orders", ":.stale:x"]),
     ],
 )
-def test_a_prefix_stays_in_its_context_unless_it_says_else(prefix: str, covered: list[str]) -> None:
+def test_a_prefix_without_a_context_covers_the_default_context(
+    prefix: str, covered: list[str]
+) -> None:
     subjects = ["orders", "orders-key", ":.staging:orders", ":.stale:x"]
     assert [name for name in subjects if SubjectPrefix(prefix).covers(name)] == covered
 
@@ -93,6 +95,6 @@ def test_a_prefix_stays_in_its_context_unless_it_says_else(prefix: str, covered:
         (":.__GLOBAL:", ["orders", ":.staging:orders"]),
     ],
 )
-def test_a_context_stands_for_its_subjects(text: str | None, covered: list[str]) -> None:
+def test_a_context_covers_its_subjects(text: str | None, covered: list[str]) -> None:
     subjects = ["orders", ":.staging:orders"]
     assert [name for name in subjects if SubjectMatch(text).covers(name)] == covered

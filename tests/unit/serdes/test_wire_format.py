@@ -1,4 +1,4 @@
-"""How payloads name their schemas."""
+"""Payloads contain the ids of their schemas."""
 
 from typing import Any
 

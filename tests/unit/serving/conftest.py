@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.served import ServedLake
+from tests.builders.lake_services import ServedLake
 
 
 @pytest.fixture

@@ -55,14 +55,14 @@ def test_json_keeps_every_digit() -> None:
     assert f'"wide":{10**30}' in text
 
 
-def test_json_is_json_whatever_the_type() -> None:
+def test_every_type_has_a_form_in_json() -> None:
     first, second = json.loads(write_json(answer(VALUES)))["rows"]
     assert first["at"] == "2026-03-01T12:00:00Z"
     assert (first["real"], first["bytes"], first["day"]) == (None, "AP8=", "2026-03-01")
     assert (first["list"], first["record"], second["map"]) == ([1, 2], {"a": 1}, None)
 
 
-def test_csv_writes_what_it_has_no_form_for_as_json() -> None:
+def test_csv_writes_nested_values_as_json() -> None:
     text = write_csv(answer({name: VALUES[name] for name in ("list", "record", "text")})).decode()
     assert text == '"list","record","text"\n"[1,2]","{""a"":1}","say ""a,b"""\n,,"ö\n"\n'
 
@@ -85,7 +85,9 @@ def test_arrow_keeps_the_types() -> None:
 @pytest.mark.parametrize(
     ("rows_max", "rows", "cut"), [(5, 5, None), (6, 5, None), (4, 4, "rows"), (0, 0, "rows")]
 )
-def test_rows_are_cut_at_the_limit_and_it_is_said(rows_max: int, rows: int, cut: str) -> None:
+def test_rows_are_cut_at_the_limit_and_the_cut_is_reported(
+    rows_max: int, rows: int, cut: str
+) -> None:
     table, found = bounded(reader([1, 2, 3], [4, 5]), ["n"], rows_max, 10**9)
     assert (table.num_rows, found) == (rows, cut)
 
@@ -96,7 +98,7 @@ def test_large_rows_are_cut_by_their_bytes() -> None:
 
 
 def test_rows_that_are_few_and_large_are_sent_as_far_as_they_fit() -> None:
-    """Of five texts in one batch three fit; a limit in rows beyond them is not what cut them."""
+    """Three of five texts in one batch fit; a limit in rows beyond them does not cut them."""
     batch = pa.record_batch({"n": ["x" * 1_000] * 5})
     large = pa.RecordBatchReader.from_batches(batch.schema, [batch])
     table, cut = bounded(large, ["n"], 4, 3_100)
@@ -122,16 +124,17 @@ def test_the_form_is_chosen_by_parameter_then_by_header(
     assert chosen_format(name, accept).name == chosen
 
 
-def test_a_form_that_we_do_not_have_is_refused() -> None:
+def test_an_unknown_answer_format_is_refused() -> None:
     with pytest.raises(BadRequest, match="json, arrow, csv"):
         chosen_format("xml", "")
     with pytest.raises(NotAcceptable):
         chosen_format(None, "image/png")
 
 
-def test_headers_tell_versions_and_cuts() -> None:
-    said = Answer([], pa.table({"n": [1]}), "rows", {"refined.a": 1, "refined.b": 2}, ["refined.b"])
-    assert said.headers == {
+def test_headers_have_versions_and_cuts() -> None:
+    versions = {"refined.a": 1, "refined.b": 2}
+    answer = Answer([], pa.table({"n": [1]}), "rows", versions, ["refined.b"])
+    assert answer.headers == {
         "Headrace-Rows": "1",
         "Headrace-Versions": "refined.a=1, refined.b=2",
         "Headrace-Cut": "rows",

@@ -1,4 +1,4 @@
-"""What is served, by which names."""
+"""The served tables and views, by their names."""
 
 from headrace.lake.catalog import Catalog, Entry, Generation, MergedViewEntry
 from headrace.serving.catalogue import planned_units, spellings

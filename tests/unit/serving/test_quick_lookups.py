@@ -1,18 +1,15 @@
-"""Lookups by key say what queries say, and what is remembered of tables ends with them."""
+"""Lookups by key return the rows that queries return, in every version of a table."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from headrace.serving import quick_lookups
 from headrace.serving.answers import FewRows, write_json
 from headrace.serving.errors import TableNotFound, UnfitValue
-from tests.nodes import eventually
-from tests.served import ServedLake, append, as_tuples, orders, replace
+from tests.builders.lake_services import ServedLake, append, as_tuples, orders, replace
 
 _SCHEMA = pa.schema(
     [
@@ -86,7 +83,7 @@ def test_rows_beyond_the_limit_are_cut(served: ServedLake) -> None:
     assert answer.versions == {"refined.orders": table.version}
 
 
-def test_every_version_is_seen_however_it_came_about(served: ServedLake) -> None:
+def test_every_version_is_seen_after_any_kind_of_commit(served: ServedLake) -> None:
     table = served.orders(1)
     served.refresh()
     served.look_up("orders", id="1")
@@ -101,49 +98,33 @@ def test_every_version_is_seen_however_it_came_about(served: ServedLake) -> None
     assert (as_tuples(answer), answer.versions) == ([(3, "item-3")], {"refined.orders": 3})
 
 
-def test_a_value_that_is_none_of_its_column_is_named_with_the_column_s_type(
+def test_a_value_of_another_type_is_reported_with_the_columns_type(
     served: ServedLake,
 ) -> None:
     served.orders(1)
     served.refresh()
-    for _ in ("the usual way, as nothing is loaded yet", "the quick way"):
+    for _ in ("the usual path, as nothing is loaded yet", "the quick path"):
         with pytest.raises(UnfitValue) as failure:
             served.look_up("orders", item="item-1", id="abc")
-        assert str(failure.value) == "column id of refined.orders is BIGINT, and 'abc' is none"
+        assert str(failure.value) == "invalid value 'abc' for column id of refined.orders, a BIGINT"
         served.look_up("orders", id="1")
 
 
-@pytest.mark.parametrize(("unfit", "statements"), [([], 2), (["abc"], 8)])
-def test_lookups_that_share_a_statement_have_each_its_own_rows(
-    served: ServedLake, monkeypatch: pytest.MonkeyPatch, unfit: list[str], statements: int
-) -> None:
+def test_concurrent_lookups_have_each_its_own_rows(served: ServedLake) -> None:
     served.orders(1, 2, 2, 3)
     served.refresh()
-    for _ in ("the usual way, as nothing is loaded yet", "the quick way"):
+    for _ in ("the usual path, as nothing is loaded yet", "the quick path"):
         served.look_up("orders", id="1")
-    (plan,) = served.service.queries._quick._plans.values()
-    values = ["1", "2", "02", "4", "3", *unfit, "2"]
-    executed: list[str] = []
-    execute = quick_lookups._Connection.execute
-
-    def held(connection: quick_lookups._Connection, sql: str, parameters: list[str]) -> Any:
-        executed.append(sql)
-        if len(executed) == 1:
-            eventually(lambda: plan.gathering.waiting == len(values) - 1)
-        return execute(connection, sql, parameters)
-
-    monkeypatch.setattr(quick_lookups._Connection, "execute", held)
+    values = ["1", "2", "02", "4", "3", "abc", "2"]
     with ThreadPoolExecutor(len(values)) as threads:
         asked = [threads.submit(served.look_up, "orders", id=value) for value in values]
     found = [str(one.exception() or as_tuples(one.result())) for one in asked]
-    two = [(2, "item-2"), (2, "item-2")]
-    told = [f"column id of refined.orders is BIGINT, and {one!r} is none" for one in unfit]
-    rows = [str([(1, "item-1")]), str(two), str(two), "[]", str([(3, "item-3")])]
-    assert found == [*rows, *told, str(two)]
-    assert len(executed) == statements
+    two = str([(2, "item-2"), (2, "item-2")])
+    unfit = "invalid value 'abc' for column id of refined.orders, a BIGINT"
+    assert found == [str([(1, "item-1")]), two, two, "[]", str([(3, "item-3")]), unfit, two]
 
 
-def test_a_table_of_a_zone_that_is_not_served_is_said_to_be_so(served: ServedLake) -> None:
+def test_a_table_in_a_zone_that_is_not_served_is_reported(served: ServedLake) -> None:
     served.orders(1)
     served.orders(1, name="marts.orders")
     served.refresh()

@@ -1,4 +1,4 @@
-"""What SQL may do here: read served tables, and nothing else."""
+"""SQL may read served tables, and nothing else."""
 
 from collections.abc import Iterator
 
@@ -118,7 +118,7 @@ def test_reading_is_allowed_and_its_tables_are_known(
         "SUMMARIZE FROM read_csv('/etc/passwd')",
     ],
 )
-def test_whatever_else_is_refused(checker: StatementChecker, sql: str) -> None:
+def test_all_other_statements_are_refused(checker: StatementChecker, sql: str) -> None:
     with pytest.raises(NotReadOnly):
         checker.references(sql)
 
@@ -159,7 +159,7 @@ def test_a_near_name_is_suggested(checker: StatementChecker) -> None:
         served_names(checker.references("FROM refined.order"), KNOWN)
 
 
-def test_a_syntax_error_tells_its_place(checker: StatementChecker) -> None:
+def test_a_syntax_error_has_its_position(checker: StatementChecker) -> None:
     with pytest.raises(InvalidQuery, match="syntax error") as caught:
         checker.references("SELECT 1\nFORM orders x y")
     assert caught.value.details["line"] == 2

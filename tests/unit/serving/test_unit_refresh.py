@@ -1,7 +1,7 @@
 """Merged views: batch and speed layer as one, exact at the seam and at every moment."""
 
 from headrace.lake.catalog import MergedViewEntry
-from tests.served import ServedLake, append, counts, covering, replace, speed_rows
+from tests.builders.lake_services import ServedLake, append, counts, covering, replace, speed_rows
 
 ROWS = "SELECT * FROM counts ORDER BY key"
 

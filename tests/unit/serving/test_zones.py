@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.lake.catalog import Catalog, Entry, MergedViewEntry
-from headrace.serving.zones import USUAL_ZONES, NoSuchZone, check_zones, zones_of
+from headrace.serving.catalogue import USUAL_ZONES, NoSuchZone, check_zones, zones_of
 
 VIEW = MergedViewEntry("views.v", ("k",), {"n": "sum"}, "refined.v_batch", "staging.v_speed")
 
@@ -18,5 +18,7 @@ def test_a_zone_without_tables_is_served_if_every_lake_may_have_it() -> None:
 
 
 def test_a_zone_that_is_misspelt_is_refused_by_the_name_that_is_near() -> None:
-    with pytest.raises(NoSuchZone, match=r"no zone rfined .*quarantine\); did you mean refined\?"):
+    with pytest.raises(
+        NoSuchZone, match=r"unknown zone rfined.*quarantine; did you mean refined\?"
+    ):
         check_zones(["raw", "rfined"], zones_of(Catalog()))

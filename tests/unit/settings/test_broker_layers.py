@@ -2,8 +2,8 @@
 
 import pytest
 
-from headrace.settings.broker import load
 from headrace.settings.broker_layers import BrokerLayers, base_name, definition_of
+from headrace.settings.broker_loading import load
 from headrace.settings.definitions import ConfigType
 
 
@@ -16,11 +16,11 @@ from headrace.settings.definitions import ConfigType
         ("listener.name.", "listener.name."),
     ],
 )
-def test_a_listeners_config_is_known_by_what_it_overrides(name: str, base: str) -> None:
+def test_a_listeners_config_has_the_base_name_it_overrides(name: str, base: str) -> None:
     assert base_name(name) == base
 
 
-def test_what_nobody_knows_might_be_a_secret() -> None:
+def test_unknown_configs_are_treated_as_secrets() -> None:
     """SEC-1."""
     custom = definition_of("some.plugin.key")
     assert (custom.type, custom.is_sensitive, custom.is_read_only) == (0, True, True)
@@ -35,7 +35,7 @@ def test_a_config_of_kafkas_has_kafkas_type_and_default() -> None:
     )
 
 
-def test_the_strongest_layer_gives_the_value_of_what_is_not_honoured() -> None:
+def test_the_strongest_layer_gives_the_value_of_ignored_configs() -> None:
     static, _ = load({"num.io.threads": "2"})
     name = definition_of("num.io.threads")
     stack = [

@@ -16,11 +16,11 @@ def test_a_subscription_is_taken() -> None:
         ({"interval.ms": "10"}, InvalidRequest, "between 100 and 3600000"),
         ({"interval.ms": "often"}, InvalidConfig, "whole number"),
         ({"match": "colour=red"}, InvalidConfig, "client_software_name"),
-        ({"match": "client_id=["}, InvalidConfig, "no regular expression"),
+        ({"match": "client_id=["}, InvalidConfig, "invalid regular expression"),
         ({"metric": "*"}, InvalidRequest, "Did you mean metrics?"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_subscriptions_are_refused(
     configs: dict[str, str], error: type[KafkaError], message: str
 ) -> None:
     with pytest.raises(error) as caught:

@@ -1,4 +1,4 @@
-"""How the text of a config becomes a value, and a value the text that Kafka would write."""
+"""Texts of configs become values, and values the text that Kafka writes."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def test_text_of_another_type_is_refused_by_name(kind: ConfigType, text: str) ->
         (config(ConfigType.LIST, each_of("a", "b")), "a,c", "must be a list of a, b, not a,c"),
     ],
 )
-def test_a_limit_is_told_with_the_value(
+def test_an_invalid_value_is_reported_with_its_limit(
     definition: ConfigDefinition, text: str, message: str
 ) -> None:
     with pytest.raises(InvalidConfig) as caught:
@@ -86,7 +86,7 @@ def test_a_limit_is_told_with_the_value(
     assert message in str(caught.value)
 
 
-def test_a_refused_secret_is_not_told() -> None:
+def test_a_refused_secret_is_not_shown() -> None:
     secret = config(ConfigType.PASSWORD, one_of("other"))
     with pytest.raises(InvalidConfig) as caught:
         secret.parse("hunter2")
@@ -116,7 +116,7 @@ def test_values_are_written_as_java_writes_them(value: Value, text: str | None) 
     assert config(ConfigType.STRING).render(value) == text
 
 
-def test_a_misspelt_name_finds_its_neighbour_and_nonsense_finds_none() -> None:
+def test_a_misspelt_name_finds_the_nearest_name() -> None:
     assert nearest("log.segment.byte", ["log.dirs", "log.segment.bytes"]).endswith(
         "log.segment.bytes?"
     )

@@ -1,7 +1,8 @@
-"""What DescribeConfigs is told, compared with what Kafka 4.3 answers in the same situation."""
+"""Answers of DescribeConfigs, compared with those of Kafka 4.3."""
 
-from headrace.settings.broker import BrokerSettings, load
+from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_layers import BrokerLayers
+from headrace.settings.broker_loading import load
 from headrace.settings.definitions import ConfigSource, ConfigType
 from headrace.settings.describe import (
     DescribedConfig,
@@ -37,7 +38,7 @@ def test_a_topic_without_overrides_shows_the_brokers_default() -> None:
     assert not config.is_read_only
 
 
-def test_an_override_lies_on_top_of_every_layer() -> None:
+def test_an_override_takes_precedence_over_every_layer() -> None:
     stack = layers(
         {"log.retention.hours": "168"},
         cluster={"log.retention.ms": "10000000"},
@@ -55,7 +56,7 @@ def test_an_override_lies_on_top_of_every_layer() -> None:
 
 
 def test_a_coarser_unit_alone_is_no_synonym() -> None:
-    """Kafka answers so: the value is that of the hours, the source is called the default."""
+    """As in Kafka, the value is that of the hours, and its source is the default."""
     config = find(describe_topic({}, layers({"log.retention.hours": "2"})), "retention.ms")
     assert (config.value, config.source) == ("7200000", ConfigSource.DEFAULT)
     assert synonyms(config) == []
@@ -70,7 +71,7 @@ def test_the_file_is_a_layer_of_its_own() -> None:
     ]
 
 
-def test_a_broker_shows_all_but_its_internal_configs() -> None:
+def test_a_broker_describes_all_except_internal_configs() -> None:
     described = describe_broker(layers({"num.partitions": "3"}, broker={"message.max.bytes": "7"}))
     names = {config.name for config in described}
     assert "log.initial.task.delay.ms" not in names
@@ -82,7 +83,21 @@ def test_a_broker_shows_all_but_its_internal_configs() -> None:
     assert find(described, "log.retention.ms").value is None
 
 
-def test_what_the_file_sets_in_vain_is_shown_without_secrets() -> None:
+def test_advertised_listeners_are_static_also_where_nothing_sets_them() -> None:
+    given = {
+        "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+    }
+    config = find(describe_broker(layers(given)), "advertised.listeners")
+    assert (config.value, config.source) == ("PLAINTEXT://:9092", ConfigSource.STATIC_BROKER)
+    assert config.is_read_only
+    assert synonyms(config) == [(4, "advertised.listeners", "PLAINTEXT://:9092")]
+    given["advertised.listeners"] = "PLAINTEXT://kafka.example:9092"
+    config = find(describe_broker(layers(given)), "advertised.listeners")
+    assert config.value == "PLAINTEXT://kafka.example:9092"
+
+
+def test_ignored_settings_of_the_file_are_shown_without_secrets() -> None:
     """SEC-1."""
     described = describe_broker(layers({"num.io.threads": "8", "ssl.key.password": "hunter2"}))
     threads, password = find(described, "num.io.threads"), find(described, "ssl.key.password")
@@ -108,7 +123,7 @@ def test_every_config_of_kafka_is_shown_and_internal_ones_where_they_are_set() -
     assert find(described, internal).value == "false"
 
 
-def test_what_only_a_plug_in_knows_is_shown_without_its_value() -> None:
+def test_configs_of_plug_ins_are_shown_without_values() -> None:
     """SEC-1."""
     stack = layers(broker={"some.plugin.key": "hunter2"}, cluster={"other.plugin": "x"})
     own = find(describe_broker(stack), "some.plugin.key")
@@ -130,7 +145,7 @@ def test_internal_topic_configs_show_only_where_they_are_set() -> None:
     assert find(small, "internal.segment.bytes").value == "1000"
 
 
-def test_a_subscription_shows_what_it_sets() -> None:
+def test_a_subscription_shows_its_own_settings() -> None:
     described = describe_client_metrics({"interval.ms": "1000", "unknown": "x"})
     assert {config.name: (config.value, config.source) for config in described} == {
         "interval.ms": ("1000", ConfigSource.CLIENT_METRICS),

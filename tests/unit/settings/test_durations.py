@@ -23,5 +23,5 @@ def test_durations_are_read(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "1H", "PT1", "P1H", "PT-1H", "PT1.S", "P1DT"])
-def test_other_texts_are_none(text: str) -> None:
+def test_other_texts_are_not_durations(text: str) -> None:
     assert duration_ms(text) is None

@@ -1,12 +1,13 @@
-"""Changing broker configs at run time: what Kafka takes is taken, what it refuses is refused."""
+"""Changing broker configs at run time: the same values are accepted as in Kafka."""
 
 from pathlib import Path
 
 import pytest
 
 from headrace.errors import InvalidRequest, KafkaError
-from headrace.settings.broker import BrokerSettings, load
+from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_layers import BrokerLayers
+from headrace.settings.broker_loading import load
 from headrace.settings.dynamic import validate_dynamic
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -44,22 +45,22 @@ def test_every_answer_is_kafkas() -> None:
         ({"log.retention.ms": "0"}, "-1 (unlimited)"),
         ({"ssl.keystore.location": "/k"}, "set listener.name.LISTENER.ssl.keystore.location"),
         ({"num.io.threads": "100"}, "between 4 and 16 in one step"),
-        ({"group.share.assignment.interval.ms": "99999"}, "must lie between group.share.min."),
+        ({"group.share.assignment.interval.ms": "99999"}, "must be between group.share.min."),
     ],
 )
-def test_a_refusal_says_what_to_do(configs: dict[str, str], what_to_do: str) -> None:
+def test_a_refusal_has_advice(configs: dict[str, str], what_to_do: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         validate_dynamic(configs, PLAIN, is_per_broker=True)
     assert what_to_do in str(caught.value)
 
 
-def test_a_config_of_one_broker_cannot_be_everybodys() -> None:
+def test_a_config_of_one_broker_cannot_be_set_for_all() -> None:
     with pytest.raises(InvalidRequest, match="name the broker"):
         validate_dynamic({"ssl.client.auth": "required"}, PLAIN, is_per_broker=False)
 
 
 def test_a_step_is_measured_from_the_value_in_force() -> None:
-    """The file says 2, the cluster 4, this broker 8."""
+    """The file has 2, the cluster 4, this broker 8."""
     static, _ = load({"num.io.threads": "2"})
     assert answer({"num.io.threads": "8"}, BrokerLayers(static)) == InvalidRequest.code
     assert answer({"num.io.threads": "8"}, BrokerLayers(static, {"num.io.threads": "4"})) == 0

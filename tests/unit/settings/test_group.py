@@ -20,7 +20,7 @@ BROKER = BrokerSettings(node_id=1)
         {"streams.num.standby.replicas": "2"},
     ],
 )
-def test_good_configs_are_taken(configs: dict[str, str]) -> None:
+def test_valid_configs_are_accepted(configs: dict[str, str]) -> None:
     validate(configs, BROKER)
 
 
@@ -53,7 +53,7 @@ def test_a_session_must_outlast_a_heartbeat() -> None:
         validate(configs, broker)
 
 
-def test_what_a_group_does_not_set_is_the_brokers() -> None:
+def test_configs_that_a_group_does_not_set_are_the_brokers() -> None:
     broker = BrokerSettings(node_id=1, group_consumer_session_timeout_ms=47_000)
     assert value_of("consumer.session.timeout.ms", {}, broker) == 47_000
     assert value_of("share.auto.offset.reset", {}, broker) == "latest"

@@ -19,7 +19,7 @@ def test_a_listener_is_read(text: str, listener: Listener) -> None:
     assert parse_listener(text) == listener
 
 
-def test_a_port_that_cannot_be_is_refused_as_such() -> None:
+def test_an_impossible_port_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="port 70000 of 'A://h:70000' is above 65535"):
         parse_listener("A://h:70000")
 
@@ -28,7 +28,7 @@ def test_a_port_that_cannot_be_is_refused_as_such() -> None:
     "text",
     ["", "localhost:9092", "A://host", "A://host:port", "A://::1:9092", "://h:1"],
 )
-def test_what_is_no_listener_is_refused(text: str) -> None:
+def test_an_invalid_listener_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig, match="is not a listener"):
         parse_listener(text)
 
@@ -48,5 +48,5 @@ def test_one_port_serves_both_internet_protocols_and_zero_is_any() -> None:
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::"])
-def test_every_interface_is_no_address_for_clients(host: str) -> None:
+def test_a_listener_on_every_interface_is_recognized(host: str) -> None:
     assert Listener("A", host, 1).is_every_interface

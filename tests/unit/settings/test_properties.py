@@ -40,7 +40,7 @@ def test_an_escape_without_four_digits_is_refused() -> None:
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text()))
-def test_what_was_written_is_read_back(properties: dict[str, str]) -> None:
+def test_rendered_properties_are_read_back(properties: dict[str, str]) -> None:
     assert parse(render(properties, comment="two\nlines")) == properties
 
 
@@ -49,6 +49,6 @@ def test_an_assignment_is_split_at_the_first_equals_sign() -> None:
 
 
 @pytest.mark.parametrize("text", ["no-sign", "=value", ""])
-def test_what_is_no_assignment_is_refused(text: str) -> None:
+def test_an_invalid_assignment_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig, match="name=value"):
         parse_assignment(text)

@@ -39,7 +39,7 @@ def test_a_groups_own_configs_count_first() -> None:
     ("name", "complaint"),
     [("orders", "must begin with dlq."), ("__consumer_offsets", "must not be an internal topic")],
 )
-def test_letters_do_not_go_where_others_write(name: str, complaint: str) -> None:
+def test_a_dead_letter_topic_has_the_prefix_and_is_not_internal(name: str, complaint: str) -> None:
     with pytest.raises(InvalidConfig, match=complaint):
         validate({TOPIC: name}, BROKER)
 

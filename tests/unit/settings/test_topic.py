@@ -3,7 +3,8 @@
 import pytest
 
 from headrace.errors import InvalidConfig
-from headrace.settings.broker import BrokerSettings, load, with_dynamic
+from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker_loading import load, with_dynamic
 from headrace.settings.topic import TOPIC_CONFIGS, effective, validate
 from headrace.storage.config import LogConfig
 
@@ -28,7 +29,7 @@ def test_the_topic_wins_over_the_broker_and_dynamic_over_static() -> None:
     assert effective({"retention.ms": "-1"}, dynamic)["retention_ms"] == -1
 
 
-def test_policies_are_a_set_and_may_be_none() -> None:
+def test_policies_are_a_set_and_may_be_empty() -> None:
     broker = BrokerSettings()
     both = effective({"cleanup.policy": "compact, delete"}, broker)
     assert both["cleanup_policy"] == {"compact", "delete"}
@@ -63,7 +64,7 @@ def test_stored_overrides_of_other_versions_do_no_harm() -> None:
         {"remote.log.copy.disable": "true"},
     ],
 )
-def test_what_kafka_takes_is_taken(configs: dict[str, str]) -> None:
+def test_configs_valid_in_kafka_are_accepted(configs: dict[str, str]) -> None:
     validate(configs)
 
 
@@ -87,7 +88,7 @@ def test_what_kafka_takes_is_taken(configs: dict[str, str]) -> None:
         ({"retention.ms": None}, "has no value"),
     ],
 )
-def test_what_kafka_refuses_is_refused_with_what_to_do(
+def test_configs_invalid_in_kafka_are_refused_with_advice(
     configs: dict[str, str | None], message: str
 ) -> None:
     with pytest.raises(InvalidConfig) as caught:

@@ -32,7 +32,7 @@ def by_offset(found: tuple[StateBatch, ...] | list[StateBatch], start: int) -> d
 
 
 @given(st.lists(batches(), max_size=6), st.lists(batches(), max_size=4), st.integers(-1, 40))
-def test_every_offset_keeps_its_latest_word(
+def test_every_offset_keeps_its_latest_acknowledgement(
     known: list[StateBatch], added: list[StateBatch], start: int
 ) -> None:
     """PUL-4: what was acknowledged stays so, whatever order the writes come in."""
@@ -60,6 +60,6 @@ def test_a_later_delivery_replaces_the_middle_of_an_earlier_one() -> None:
     )
 
 
-def test_what_is_below_the_start_is_done_with() -> None:
+def test_batches_below_the_start_are_dropped() -> None:
     known = [StateBatch(0, 9, ACKNOWLEDGED, 1), StateBatch(10, 19, AVAILABLE, 1)]
     assert combine(known, (), 15) == (StateBatch(15, 19, AVAILABLE, 1),)

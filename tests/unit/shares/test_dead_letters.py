@@ -7,7 +7,7 @@ ORIGIN = Origin("billing", "orders", 3)
 RECORD = Record(41, 5, b"key", b"value", (("trace", b"7"), (PREFIX + "topic", b"earlier")))
 
 
-def test_a_letter_says_whose_which_how_often_and_why() -> None:
+def test_a_dead_letter_names_group_record_deliveries_and_reason() -> None:
     letter = dead_letter(ORIGIN, 41, 2, 5, 99, None)
     assert letter.timestamp == 99
     assert (letter.key, letter.value) == (None, None)
@@ -22,7 +22,7 @@ def test_a_letter_says_whose_which_how_often_and_why() -> None:
     }
 
 
-def test_a_record_that_ran_out_of_deliveries_says_so() -> None:
+def test_a_record_without_deliveries_left_names_the_reason() -> None:
     told = dict(dead_letter(ORIGIN, 41, 5, 5, 99, None).headers)
     assert told[PREFIX + "message"] == b"The delivery count limit was reached."
 
@@ -45,7 +45,7 @@ def test_batches_are_no_larger_than_the_topic_takes() -> None:
     assert sum(read_header(batch).count for batch in batches) == 10
 
 
-def test_a_letter_too_large_for_the_topic_goes_without_its_copy() -> None:
+def test_a_letter_too_large_for_the_topic_is_written_without_its_copy() -> None:
     large = dead_letter(ORIGIN, 1, 1, 5, 99, Record(1, 1, b"k", b"x" * 5_000, (("h", b"v"),)))
     (batch,) = letter_batches([large], 1_000)
     (record,) = records_of(batch)

@@ -8,7 +8,7 @@ from headrace.errors import InvalidRecordState, InvalidRequest
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.partition import Acknowledgement, Acquired, SharePartition
 from headrace.shares.runs import Change, RecordState
-from headrace.shares.selection import ShareLimits, Span, Wish
+from headrace.shares.selection import Pick, ShareLimits, Span
 from headrace.shares.state import SharePartitionState, StateBatch
 
 LIMITS = ShareLimits(delivery_count_limit=5, record_locks_max=200, lock_duration_ms=1_000)
@@ -29,8 +29,8 @@ def take(
     limits: ShareLimits = LIMITS,
     now_ms: int = 0,
 ) -> list[Acquired]:
-    wish = Wish(member, most, batch_size, strict)
-    return partition.acquire(wish, partition.fetch_offset(), spans, limits, now_ms)
+    pick = Pick(member, most, batch_size, strict)
+    return partition.acquire(pick, partition.fetch_offset(), spans, limits, now_ms)
 
 
 def say(
@@ -79,7 +79,7 @@ def test_batches_join_up_to_the_batch_size() -> None:
     assert take(SharePartition(0), spans, batch_size=5) == [Acquired(0, 7, 1), Acquired(8, 11, 1)]
 
 
-def test_no_more_batches_are_looked_at_than_needed() -> None:
+def test_only_needed_batches_are_read() -> None:
     looked_at = []
 
     def batches() -> Iterator[Span]:
@@ -103,13 +103,13 @@ def test_skipped_batches_and_holes_are_archived_on_the_way() -> None:
     assert fates(partition) == [(2, 4, "ACQUIRED"), (5, 7, "ARCHIVED"), (8, 9, "ACQUIRED")]
 
 
-def test_where_nothing_is_for_the_group_the_start_moves_on() -> None:
+def test_the_start_moves_past_skipped_records() -> None:
     partition = SharePartition(0)
     assert take(partition, [Span(0, 9, is_skipped=True)]) == []
     assert (partition.start_offset, partition.fetch_offset()) == (10, 10)
 
 
-def test_there_is_room_for_so_many_records() -> None:
+def test_the_number_of_acquired_records_is_limited() -> None:
     limits = ShareLimits(record_locks_max=10)
     partition = SharePartition(0)
     spans = [Span(0, 7), Span(8, 15), Span(16, 23)]
@@ -118,7 +118,7 @@ def test_there_is_room_for_so_many_records() -> None:
     assert take(partition, spans[2:], limits=limits) == []
 
 
-def test_what_came_back_finds_room_in_any_case() -> None:
+def test_released_records_are_acquired_beyond_the_lock_limit() -> None:
     limits = ShareLimits(record_locks_max=10)
     partition = SharePartition(0)
     take(partition, limits=limits)
@@ -127,7 +127,7 @@ def test_what_came_back_finds_room_in_any_case() -> None:
     assert take(partition, [Span(0, 9), Span(10, 19)], limits=limits) == [Acquired(5, 6, 2)]
 
 
-def test_what_came_back_goes_first_and_new_records_with_it() -> None:
+def test_released_records_come_first_followed_by_new_ones() -> None:
     partition = SharePartition(0)
     take(partition)
     say(partition, (3, 4, RELEASE))
@@ -136,7 +136,7 @@ def test_what_came_back_goes_first_and_new_records_with_it() -> None:
     assert take(partition, spans, member="bob") == [Acquired(3, 4, 2), Acquired(10, 12, 1)]
 
 
-def test_compacted_records_that_came_back_are_archived() -> None:
+def test_released_records_removed_by_compaction_are_archived() -> None:
     partition = SharePartition(0)
     take(partition)
     say(partition, (0, 9, RELEASE))
@@ -168,7 +168,7 @@ def test_a_batch_accepted_at_the_front_only_moves_the_start() -> None:
     assert (partition.start_offset, fates(partition)) == (10, [])
 
 
-def test_what_is_accepted_behind_open_records_is_written_as_such() -> None:
+def test_records_settled_behind_open_ones_are_written() -> None:
     partition = SharePartition(0)
     take(partition)
     change = say(partition, (4, 6, ACCEPT), (7, 7, REJECT))
@@ -195,7 +195,7 @@ def test_types_may_be_given_for_each_offset() -> None:
     ]
 
 
-def test_until_it_is_written_nothing_has_happened() -> None:
+def test_a_change_takes_effect_when_it_is_written() -> None:
     partition = SharePartition(0)
     take(partition)
     change = decide(partition, (0, 9, RELEASE))
@@ -234,19 +234,19 @@ def test_others_records_cannot_be_acknowledged() -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 10), (10, 12), (5, 90)])
-def test_what_nobody_was_given_cannot_be_acknowledged(first: int, last: int) -> None:
+def test_records_that_were_not_acquired_cannot_be_acknowledged(first: int, last: int) -> None:
     partition = SharePartition(0)
     take(partition)
     with pytest.raises(InvalidRequest):
         decide(partition, (first, last, ACCEPT))
 
 
-def test_where_nothing_is_in_flight_the_state_is_wrong() -> None:
+def test_acknowledging_with_nothing_in_flight_is_an_invalid_state() -> None:
     with pytest.raises(InvalidRecordState):
         decide(SharePartition(0), (0, 0, ACCEPT))
 
 
-def test_a_refusal_refuses_all_of_a_request() -> None:
+def test_one_invalid_range_refuses_the_whole_request() -> None:
     partition = SharePartition(0)
     take(partition)
     say(partition, (7, 7, ACCEPT))
@@ -287,7 +287,7 @@ def test_after_the_last_delivery_a_record_is_archived() -> None:
     assert partition.start_offset == 1
 
 
-def test_with_dead_letters_it_waits_to_be_written() -> None:
+def test_with_dead_letters_an_archived_record_waits_for_its_letter() -> None:
     partition = SharePartition(0)
     limits = ShareLimits(has_dead_letters=True)
     take(partition)
@@ -302,7 +302,7 @@ def test_with_dead_letters_it_waits_to_be_written() -> None:
     assert partition.start_offset == 10
 
 
-def test_what_the_log_has_lost_is_dropped() -> None:
+def test_records_before_the_log_start_are_dropped() -> None:
     partition = SharePartition(0)
     take(partition)
     partition.drop_before(4)
@@ -326,7 +326,7 @@ def test_a_change_under_way_survives_the_loss_of_its_records() -> None:
 # --- loading --------------------------------------------------------------------------------------
 
 
-def test_a_new_leader_gives_out_what_nobody_settled() -> None:
+def test_a_new_leader_delivers_unsettled_records() -> None:
     batches = (
         StateBatch(2, 3, ACKNOWLEDGED, 1),
         StateBatch(6, 6, AVAILABLE, 2),
@@ -346,7 +346,7 @@ def test_a_new_leader_gives_out_what_nobody_settled() -> None:
     assert given[0] == Acquired(0, 1, 1)
 
 
-def test_a_start_that_is_settled_already_moves_on() -> None:
+def test_the_start_moves_past_settled_records() -> None:
     batches = (StateBatch(0, 4, ACKNOWLEDGED, 1), StateBatch(5, 5, ARCHIVING, 1))
     partition = SharePartition.load(SharePartitionState(batches=batches), 0)
     assert partition.start_offset == 5

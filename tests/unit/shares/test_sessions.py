@@ -42,7 +42,7 @@ def test_a_session_remembers_its_partitions() -> None:
     assert list(session.targets) == [SECOND]
 
 
-def test_an_answer_speaks_of_what_is_new() -> None:
+def test_an_answer_includes_only_new_partitions() -> None:
     sessions = ShareSessions(2)
     session = fetch(sessions, 0, FIRST)
     assert session.unheard == {FIRST}
@@ -77,7 +77,7 @@ def test_epochs_begin_again_after_the_last() -> None:
     assert fetch(sessions, (1 << 31) - 1).epoch == 1
 
 
-def test_who_has_no_session_is_told() -> None:
+def test_a_missing_session_is_an_error() -> None:
     sessions = ShareSessions(1)
     for epoch in (1, -1):
         with pytest.raises(ShareSessionNotFound):
@@ -86,17 +86,17 @@ def test_who_has_no_session_is_told() -> None:
             sessions.acknowledge(ADA, epoch)
 
 
-def test_a_first_request_acknowledges_nothing() -> None:
+def test_a_first_request_with_acknowledgements_is_refused() -> None:
     with pytest.raises(InvalidRequest):
         fetch(ShareSessions(1), 0, FIRST, has_acknowledgements=True)
 
 
-def test_there_is_room_for_so_many_sessions() -> None:
+def test_the_number_of_sessions_is_limited() -> None:
     sessions = ShareSessions(1)
     fetch(sessions, 0, FIRST)
     with pytest.raises(ShareSessionLimitReached):
         fetch(sessions, 0, FIRST, key=BOB)
-    fetch(sessions, 0, FIRST)  # One that begins anew takes its own place.
+    fetch(sessions, 0, FIRST)  # A session that restarts takes its own place.
     sessions.close(ADA)
     fetch(sessions, 0, FIRST, key=BOB)
     assert len(sessions) == 1

@@ -9,8 +9,8 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.shares.state import SharePartitionKey, StateBatch
-from tests.images import topic_id
-from tests.share_states import KEY, States
+from tests.builders.metadata_images import topic_id
+from tests.builders.share_coordinators import KEY, States
 
 OTHER = SharePartitionKey("workers", topic_id("orders"), 1)
 ACKNOWLEDGED = 2
@@ -29,7 +29,7 @@ def test_a_state_is_begun_read_and_written() -> None:
     assert (after.start_offset, after.batches) == (7, (acknowledged(10, 12),))
 
 
-def test_what_was_not_begun_is_neither_read_nor_written() -> None:
+def test_an_uninitialized_state_is_neither_read_nor_written() -> None:
     states = States()
     with pytest.raises(InvalidRequest, match="uninitialized"):
         states.read(1)
@@ -37,7 +37,7 @@ def test_what_was_not_begun_is_neither_read_nor_written() -> None:
         states.write(acknowledged(0, 1))
 
 
-def test_a_write_that_comes_late_takes_no_start_back() -> None:
+def test_a_late_write_does_not_move_the_start_back() -> None:
     """Two of a leader's writes in flight: the later decision is written first."""
     states = States()
     states.initialize()
@@ -48,7 +48,7 @@ def test_a_write_that_comes_late_takes_no_start_back() -> None:
     assert states.reloaded().held[KEY].state == states.shard.held[KEY].state
 
 
-def test_who_begins_a_state_anew_may_go_back() -> None:
+def test_initializing_again_may_move_the_start_back() -> None:
     states = States()
     states.initialize(start=50)
     states.initialize(epoch=2, start=10)
@@ -59,7 +59,7 @@ def test_who_begins_a_state_anew_may_go_back() -> None:
 @pytest.mark.parametrize(
     "batch", [StateBatch(0, 3, 9, 1), StateBatch(0, 3, -1, 1), StateBatch(3, 0, 2, 1)]
 )
-def test_what_no_leader_could_read_is_not_written(batch: StateBatch) -> None:
+def test_unreadable_states_are_not_written(batch: StateBatch) -> None:
     states = States()
     states.initialize()
     with pytest.raises(InvalidRequest, match="delivery state"):
@@ -78,7 +78,7 @@ def test_a_new_leader_locks_the_last_one_out() -> None:
     states.write(acknowledged(0, 1), leader_epoch=6)
 
 
-def test_a_state_begun_anew_locks_out_who_writes_the_old_one() -> None:
+def test_initializing_again_fences_writers_of_the_old_state() -> None:
     states = States()
     states.initialize(epoch=3)
     states.initialize(epoch=4, start=100)
@@ -89,7 +89,7 @@ def test_a_state_begun_anew_locks_out_who_writes_the_old_one() -> None:
     assert states.read(5).start_offset == 100
 
 
-def test_partitions_that_there_are_not_have_no_state() -> None:
+def test_missing_partitions_have_no_state() -> None:
     states = States()
     for key in (KEY._replace(partition=2), KEY._replace(topic_id=topic_id("nothing"))):
         with pytest.raises(UnknownTopicOrPartition):
@@ -119,7 +119,7 @@ def test_a_snapshot_comes_after_some_updates() -> None:
     assert snapshots == [True, False, False, True, False, False, True]
 
 
-def test_what_lies_before_all_snapshots_may_be_deleted() -> None:
+def test_records_before_all_snapshots_may_be_deleted() -> None:
     states = States(share_coordinator_snapshot_update_records_per_snapshot=1)
     states.initialize()
     states.initialize(OTHER)
@@ -137,31 +137,31 @@ def test_what_lies_before_all_snapshots_may_be_deleted() -> None:
 def test_a_deleted_state_is_gone_and_so_is_its_part_of_the_log() -> None:
     states = States()
     states.initialize()
-    states.carry_out(states.shard.delete(KEY))
-    states.carry_out(states.shard.delete(KEY))  # Is no error.
+    states.apply(states.shard.delete(KEY))
+    states.apply(states.shard.delete(KEY))  # Is no error.
     assert not states.shard.held
-    assert states.carry_out(states.shard.summary(KEY)).start_offset == -1
+    assert states.apply(states.shard.summary(KEY)).start_offset == -1
     assert states.shard.redundant_before == len(states.log) == 2
 
 
-def test_states_of_deleted_topics_are_forgotten() -> None:
+def test_states_of_deleted_topics_are_removed() -> None:
     states = States()
     states.initialize()
     for effects in states.shard.on_topics_deleted({KEY.topic_id}):
-        states.carry_out(effects)
+        states.apply(effects)
     assert not states.shard.held
     assert not states.reloaded().held
 
 
-def test_a_state_that_rests_is_written_anew_so_that_the_log_before_it_can_go() -> None:
+def test_an_idle_state_is_snapshotted_so_that_the_log_can_be_deleted() -> None:
     states = States()
     states.initialize()
     states.initialize(OTHER)
     states.now_ms += 300_000
     for offset in range(3):
         states.write(acknowledged(offset, offset))
-    states.carry_out(states.shard.on_timer(("cold",), states.now_ms))
+    states.apply(states.shard.on_timer(("cold",), states.now_ms))
     assert states.shard.redundant_before == 5
     assert states.reloaded(5).held == states.shard.held
-    states.carry_out(states.shard.on_timer(("cold",), states.now_ms + 300_000))
-    assert len(states.log) == 7, "what is written anew already need not be again"
+    states.apply(states.shard.on_timer(("cold",), states.now_ms + 300_000))
+    assert len(states.log) == 7, "states that were just written need no snapshot"

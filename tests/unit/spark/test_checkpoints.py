@@ -1,4 +1,4 @@
-"""What a checkpoint says of its batches."""
+"""The batches of a checkpoint."""
 
 import json
 from pathlib import Path
@@ -53,27 +53,27 @@ def test_the_first_batch_begins_at_the_starts(tmp_path: Path) -> None:
     assert ranges(tmp_path, 0, {"orders": {"0": 40}}).offsets == {"orders": {"0": (40, 50)}}
 
 
-def test_of_two_readers_of_a_topic_the_furthest_counts(tmp_path: Path) -> None:
-    """So each record is told of one batch, whoever of them reads it once more."""
+def test_the_furthest_of_two_readers_of_a_topic_counts(tmp_path: Path) -> None:
+    """So each record belongs to one batch, even if another reader reads it again."""
     plan(tmp_path, 0, {"orders": {"0": 5}}, {"orders": {"0": 3}})
     plan(tmp_path, 1, {"orders": {"0": 7}}, {"orders": {"0": 9}})
     assert ranges(tmp_path, 0).offsets == {"orders": {"0": (0, 5)}}
     assert ranges(tmp_path, 1).offsets == {"orders": {"0": (5, 9)}}
 
 
-def test_versions_of_tables_are_told_apart_from_offsets(tmp_path: Path) -> None:
+def test_versions_of_tables_are_separate_from_offsets(tmp_path: Path) -> None:
     plan(tmp_path, 0, {"table": "raw.orders", "version": 3}, {"payments": {"0": 2}})
     found = ranges(tmp_path, 0)
     assert found == Ranges(offsets={"payments": {"0": (0, 2)}}, inputs={"raw.orders": (0, 3)})
 
 
-def test_where_a_batch_ends_in_its_topics_is_told_without_where_it_begins(tmp_path: Path) -> None:
+def test_end_offsets_of_a_batch_need_no_start_offsets(tmp_path: Path) -> None:
     plan(tmp_path, 0, {"table": "raw.orders", "version": 3}, {"payments": {"0": 2, "1": 5}})
     assert ranges(tmp_path, 0).ends() == {"payments": {"0": 2, "1": 5}}
 
 
-def test_two_tables_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
-    """Of several readers of one the slowest counts: all of them go on where they are."""
+def test_tables_of_one_name_are_distinguished_by_their_ids(tmp_path: Path) -> None:
+    """The slowest of several readers of a table counts: each continues at its own position."""
     positions = [("a", 7), ("b", 2), ("a", 5)]
     sources = [{"table": "raw.orders", "id": one, "version": at} for one, at in positions]
     plan(tmp_path, 0, *sources)

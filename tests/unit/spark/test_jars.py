@@ -1,4 +1,4 @@
-"""Which jars are fetched, and what is said if they cannot be."""
+"""Fetching jars, and the errors if that fails."""
 
 import subprocess
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from headrace.spark.jars import JARS, JarsMissing, fetch_jars, jar_of, jars_in
 
 
 class Maven:
-    """Copies empty jars, or fails as told."""
+    """Copies empty jars, or fails as configured."""
 
     def __init__(self, failure: str = "") -> None:
         self.failure = failure
@@ -41,7 +41,7 @@ def test_every_jar_is_fetched_by_its_name(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+def test_existing_jars_are_not_fetched_again(tmp_path: Path) -> None:
     fetch_jars(tmp_path, lambda _: None, Maven())
     jar_of(tmp_path, JARS[2]).unlink()
     maven = Maven()
@@ -49,13 +49,13 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert len(maven.commands) == 1
 
 
-def test_mavens_reason_is_told(tmp_path: Path) -> None:
+def test_the_error_of_maven_is_reported(tmp_path: Path) -> None:
     maven = Maven(failure="[INFO] hm\n[ERROR] Could not resolve host\n[ERROR] more")
     with pytest.raises(JarsMissing, match=r"4\.2\.0: Could not resolve host"):
         fetch_jars(tmp_path, lambda _: None, maven)
 
 
-def test_without_maven_one_is_told_what_to_install(
+def test_missing_maven_is_reported_with_the_package_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jars, "which", lambda _: None)

@@ -1,4 +1,4 @@
-"""Which Java is taken for Spark, and what is said if none will do."""
+"""The Java for Spark, and the errors if none fits."""
 
 from pathlib import Path
 
@@ -46,16 +46,16 @@ def test_a_java_that_is_too_old_is_refused(tmp_path: Path) -> None:
         find_java({"JAVA_HOME": str(home)})
 
 
-def test_a_missing_java_is_told_with_what_to_install(tmp_path: Path) -> None:
+def test_missing_java_is_reported_with_the_package_to_install(tmp_path: Path) -> None:
     with pytest.raises(JavaMissing, match="openjdk-17-jre-headless"):
         find_java({"PATH": str(tmp_path)})
-    with pytest.raises(JavaMissing, match="there is no bin/java"):
+    with pytest.raises(JavaMissing, match="which has no bin/java"):
         find_java({"JAVA_HOME": str(tmp_path)})
 
 
 def test_a_java_that_does_not_run_is_refused(tmp_path: Path) -> None:
     home = java_that_says(tmp_path, "hello")
-    with pytest.raises(JavaMissing, match="does not tell its version"):
+    with pytest.raises(JavaMissing, match="does not report its version"):
         find_java({"JAVA_HOME": str(home)})
     (home / "bin" / "java").chmod(0o644)
     with pytest.raises(JavaMissing, match="does not run"):

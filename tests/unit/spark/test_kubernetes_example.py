@@ -40,12 +40,12 @@ def spark() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def pod() -> dict[str, Any]:
-    """What the driver's pod shall be."""
+    """The pod of the driver."""
     spec: dict[str, Any] = documents("driver.yaml")["StatefulSet"]["spec"]["template"]["spec"]
     return spec
 
 
-def test_everything_is_in_the_namespace_that_spark_is_told(spark: dict[str, str]) -> None:
+def test_everything_is_in_the_namespace_configured_for_spark(spark: dict[str, str]) -> None:
     access = documents("access.yaml")
     made = access.pop("Namespace")["metadata"]["name"]
     others = [
@@ -88,10 +88,10 @@ def test_the_images_are_those_that_the_dockerfile_makes(
     assert pod["containers"][0]["image"] == made["driver"]
 
 
-def test_spark_knows_every_setting_of_kubernetes_by_its_name(
+def test_every_setting_of_kubernetes_exists_in_spark(
     pod: dict[str, Any], spark: dict[str, str]
 ) -> None:
-    """A setting with a typo would do nothing, and nobody would say so."""
+    """A setting with a typo would silently have no effect."""
     arguments = " ".join(pod["containers"][0]["args"])
     names = {*spark, *re.findall(r"--conf=([\w.]+)=", arguments)}
     (jar,) = (Path(pyspark.__path__[0]) / "jars").glob("spark-kubernetes_*.jar")
@@ -104,13 +104,13 @@ def test_spark_knows_every_setting_of_kubernetes_by_its_name(
 
 
 def test_the_page_shows_the_settings_of_the_example() -> None:
-    page = (ROOT / "docs" / "spark-cluster.md").read_text()
+    page = (ROOT / "docs" / "guides" / "spark-cluster.md").read_text()
     shown = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
     example = tomllib.loads((EXAMPLE / "orders" / "pipeline.toml").read_text())
     assert example["spark"] in [block.get("spark") for block in shown]
 
 
-def test_the_image_becomes_an_executor_by_what_spark_gives_the_pod(tmp_path: Path) -> None:
+def test_the_image_becomes_an_executor_by_the_arguments_of_the_pod(tmp_path: Path) -> None:
     for program in ("java", "tini"):
         path = tmp_path / program
         path.write_text('#!/bin/bash\nprintf "%s\\n" "$0" "$@"\n')

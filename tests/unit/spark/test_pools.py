@@ -14,7 +14,7 @@ def test_a_priority_chooses_the_pool(priority: int, pool: str) -> None:
 
 
 def test_urgent_streams_get_more_and_both_streams_and_batches_have_a_share() -> None:
-    """ARC-5, ARC-7: `test_fair_shares.py` shows that they get it."""
+    """ARC-5, ARC-7: `test_pool_preemption.py` shows that they get it."""
     pools = {pool.attrib["name"]: pool for pool in ElementTree.parse(ALLOCATIONS).getroot()}
     weights = {name: int(pool.findtext("weight") or 0) for name, pool in pools.items()}
     assert weights[URGENT] > weights[STREAMS] > weights[PATIENT]

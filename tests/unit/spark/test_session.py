@@ -1,4 +1,4 @@
-"""What sessions of ours are told, and which of them have a server that forks for them."""
+"""The settings of sessions, and the sessions with a fork server."""
 
 import sys
 from functools import cache
@@ -19,11 +19,11 @@ from headrace.spark.session import PYTHON, SETTINGS, _server_for, is_secret
         *("spark.hadoop.fs.gs.auth.service.account.private.key", "spark.authenticate.secret"),
     ],
 )
-def test_what_kafka_registries_and_stores_keep_to_themselves_is_secret(name: str) -> None:
+def test_passwords_of_kafka_registries_and_stores_are_secret(name: str) -> None:
     assert is_secret(name)
 
 
-def test_what_every_session_has_is_no_secret() -> None:
+def test_settings_of_every_session_are_not_secret() -> None:
     assert [name for name in SETTINGS if is_secret(name)] == []
 
 
@@ -31,7 +31,7 @@ def test_what_every_session_has_is_no_secret() -> None:
 def server(monkeypatch: pytest.MonkeyPatch) -> object:
     """The fork server of a Linux process that has neither it nor a JVM yet."""
     made = object()
-    monkeypatch.setattr("headrace.spark.fork_server.fork_server", cache(lambda: made))
+    monkeypatch.setattr("headrace.spark.launching.fork_server.fork_server", cache(lambda: made))
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
@@ -50,7 +50,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> object:
 def test_a_session_that_runs_the_python_of_its_driver_has_it_forked(
     settings: dict[str, str], environment: str, server: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty variable says nothing, as for Spark; one that is set counts before the setting."""
+    """An empty variable is ignored, as by Spark; a set one has precedence over the setting."""
     monkeypatch.setenv("PYSPARK_PYTHON", environment)
     assert _server_for(settings) is server
 
@@ -73,17 +73,17 @@ def test_another_python_or_environment_is_not_forked(
 
 @pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("executable", "")])
 @pytest.mark.usefixtures("server")
-def test_nothing_is_forked_off_linux_or_by_a_python_that_does_not_know_where_it_is(
+def test_forks_need_linux_and_the_path_of_python(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, name, value)
     assert _server_for({}) is None
 
 
-def test_a_jvm_that_was_started_without_a_server_gets_none(
+def test_a_jvm_started_without_a_fork_server_gets_none(
     server: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It starts the program that it was told of when it was launched."""
+    """It starts the program that was configured at its launch."""
     monkeypatch.setattr("pyspark.SparkContext._gateway", object())
     assert _server_for({}) is None
     monkeypatch.setattr("pyspark.SparkContext._gateway", None)

@@ -8,18 +8,18 @@ from headrace.spark.topic_patterns import is_like, pattern_complaint, whole
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "error"),
     [
         ("", "is empty"),
         ("  ", "is empty"),
-        ("ord(ers", r"is no regular expression: missing \)"),
+        ("ord(ers", r"is not a valid regular expression: missing \)"),
         (r"\p{Lower}+", "by Python's rules, not Java's"),
         (r"\Qa.b\E", "by Python's rules, not Java's"),
-        ("[a-z&&[^b]]", "Java reads otherwise"),
+        ("[a-z&&[^b]]", "read differently by Java"),
     ],
 )
-def test_what_would_choose_other_topics_than_with_java_is_refused(pattern: str, told: str) -> None:
-    assert re.search(told, pattern_complaint(pattern) or "")
+def test_patterns_that_java_would_match_differently_are_refused(pattern: str, error: str) -> None:
+    assert re.search(error, pattern_complaint(pattern) or "")
 
 
 def test_a_pattern_is_found_anywhere_in_a_name() -> None:

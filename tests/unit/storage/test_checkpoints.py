@@ -18,7 +18,7 @@ from headrace.storage.checkpoints import (
     write_offsets,
 )
 from headrace.storage.topic_partition import TopicPartition
-from tests.logs import TOPIC_ID
+from tests.builders.logs import TOPIC_ID
 
 
 def test_offsets_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_damaged_identity_is_an_error(content: bytes) -> None:
         decode_identity(content)
 
 
-def test_the_marker_of_a_clean_stop_tells_the_epoch() -> None:
+def test_the_marker_of_a_clean_stop_has_the_broker_epoch() -> None:
     assert encode_clean_shutdown(12) == b'{"version":0,"brokerEpoch":12}'
     assert decode_clean_shutdown(encode_clean_shutdown(12)) == 12
     assert decode_clean_shutdown(b"") == -1

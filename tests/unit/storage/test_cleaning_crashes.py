@@ -20,7 +20,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
 from headrace.storage.recovery import load_log
-from tests.compacted_logs import (
+from tests.builders.compacted_logs import (
     COMPACTED,
     NOW,
     PARTITION,
@@ -48,7 +48,7 @@ DAY = 24 * 3_600_000
 
 
 class SuddenDeathError(BaseException):
-    """Nobody catches it, as nobody catches a SIGKILL."""
+    """No code catches it, as no program catches a SIGKILL."""
 
 
 class Mortal:
@@ -118,7 +118,7 @@ def in_transaction(log: Log, at: int, *, commit: bool) -> None:
 
 
 def opened(directory: Path) -> Log:
-    """Everything but the active segment lies below the recovery point and is not looked through."""
+    """All segments but the active one are below the recovery point and are not scanned."""
     log = load_log(
         PARTITION, str(directory / "tables-0"), CONFIG, clean=False, recovery_point=1 << 40
     )
@@ -127,7 +127,7 @@ def opened(directory: Path) -> Log:
 
 
 def committed_state(log: Log) -> dict[bytes, bytes]:
-    """What a read_committed consumer makes of the log when it reads it from the start."""
+    """Return the records that a read_committed consumer reads from the start of the log."""
     aborted = log.aborted_transactions(0, log.log_end_offset)
     state: dict[bytes, bytes] = {}
     for item in records_in(log):
@@ -213,7 +213,7 @@ def test_cleaning_after_a_death_ends_where_it_would_have_ended(
         assert records_in(log) == expected
 
 
-def test_a_full_disk_ends_the_round_and_nothing_else(
+def test_a_full_disk_ends_only_the_round(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(template, tmp_path / "full")
@@ -233,7 +233,7 @@ def test_a_full_disk_ends_the_round_and_nothing_else(
     assert len(records_in(log)) < len(before)
 
 
-def test_the_template_has_what_it_should(template: Path) -> None:
+def test_the_template_has_the_expected_files(template: Path) -> None:
     assert isinstance(CONFIG, LogConfig)
     names = sorted(path.name for path in (template / "tables-0").iterdir())
     assert len([name for name in names if name.endswith(".log")]) == 6

@@ -1,4 +1,4 @@
-"""Several log directories: who goes where, who goes offline, what a stop leaves for a start."""
+"""Several log directories: placement, failures, and the files of a clean stop."""
 
 import errno
 import json
@@ -15,8 +15,8 @@ from headrace.storage.config import LogConfig
 from headrace.storage.directories import DirectoryLost, LogDirectories, Wanted
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition, parse_directory_name
-from tests.faults import failing, failing_writes
-from tests.logs import NOW, TOPIC_ID, append, values_of
+from tests.builders.failing_disk import failing, failing_writes
+from tests.builders.logs import NOW, TOPIC_ID, append, values_of
 
 CONFIG = LogConfig(segment_bytes=400, file_delete_delay_ms=1000)
 UNASSIGNED = bytes(15) + b"\x01"
@@ -66,7 +66,7 @@ def test_a_disk_that_is_nearly_full_gets_few(
     assert [len(directory.logs) for directory in node.directories] == [10, 10, 1]
 
 
-def test_a_partition_goes_where_the_metadata_says(paths: list[str]) -> None:
+def test_a_partition_is_placed_in_the_directory_of_the_metadata(paths: list[str]) -> None:
     node = opened(paths)
     wanted = node.directories[2]
     for number in range(3):
@@ -77,7 +77,7 @@ def test_a_partition_goes_where_the_metadata_says(paths: list[str]) -> None:
         node.log_of(TopicPartition("orders", 4), TOPIC_ID, CONFIG, b"\xff" * 16)
 
 
-def test_a_log_is_found_wherever_it_lies(paths: list[str]) -> None:
+def test_a_log_is_found_in_any_directory(paths: list[str]) -> None:
     node = opened(paths)
     for number in range(6):
         append(log_of(node, number), b"%d" % number)
@@ -129,7 +129,7 @@ def test_a_full_disk_takes_nothing_offline(paths: list[str]) -> None:
     assert len(node.online) == 1
 
 
-def test_a_full_disk_is_told_once_and_its_recovery_once(
+def test_a_full_disk_and_its_recovery_are_each_logged_once(
     paths: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -146,12 +146,12 @@ def test_a_full_disk_is_told_once_and_its_recovery_once(
         node.look_for_room()
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
-    assert "takes no writes" in told[0]
-    assert "takes writes again" in told[1]
+    assert "log directory full" in told[0]
+    assert "has space again" in told[1]
 
 
-def test_a_log_that_cannot_be_opened_for_want_of_room_is_opened_later(paths: list[str]) -> None:
-    """Neither is its directory lost, nor is it taken for nobody's."""
+def test_a_log_that_a_full_disk_kept_closed_is_opened_later(paths: list[str]) -> None:
+    """Its directory is neither lost nor stray."""
     append(log_of(opened(paths[:1])), b"kept")
     node = opened(paths[:1])
     with failing("open_existing", errno.EMFILE), pytest.raises(KafkaStorageError):
@@ -163,7 +163,7 @@ def test_a_log_that_cannot_be_opened_for_want_of_room_is_opened_later(paths: lis
     assert len(node.online) == 1
 
 
-def test_a_disk_that_does_not_say_how_full_it_is_gets_no_partition(
+def test_a_disk_of_unknown_free_space_gets_no_partition(
     paths: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LOG-19: the others get them."""
@@ -172,7 +172,7 @@ def test_a_disk_that_does_not_say_how_full_it_is_gets_no_partition(
 
     def space(path: str) -> tuple[int, int]:
         if path == paths[0]:
-            raise OSError(errno.EIO, "the disk says no")
+            raise OSError(errno.EIO, "the disk failed")
         return real(path)
 
     monkeypatch.setattr(files, "space", space)
@@ -192,7 +192,7 @@ def test_a_lost_directory_does_not_keep_the_others_from_their_syncs(paths: list[
     Path(lost.path).rename(f"{lost.path}.away")
     for log in lost.logs.values():
         for segment in log.segments:
-            segment.let_go_of_file()
+            segment.release_file()
     synced = {log.topic_partition for log, _ in node.plan_flushes(NOW)}
     assert synced == {log.topic_partition for log in logs} - lost.logs.keys()
     assert lost.failure is not None
@@ -205,7 +205,7 @@ def test_checkpoints_that_cannot_be_written_take_their_directory_offline(paths: 
     for number in range(2):
         append(log_of(node, number))
     first, second = node.plan_checkpoints()
-    node.checkpointed(first, OSError(errno.EIO, "the disk says no"))
+    node.checkpointed(first, OSError(errno.EIO, "the disk failed"))
     node.checkpointed(second, OSError(errno.ENOSPC, "the disk is full"))
     assert node.online == [second.directory]
 
@@ -234,7 +234,7 @@ def test_a_node_without_a_usable_directory_does_not_start(paths: list[str]) -> N
 
 
 def test_a_directory_that_is_not_there_may_be_one_that_cannot_be_read(paths: list[str]) -> None:
-    """LOG-19: an id alone tells nobody which disk to look after."""
+    """LOG-19: an id alone does not identify the disk for the operator."""
     Path(paths[0]).touch()
     node = LogDirectories.open(paths[:2], {paths[1]: ids_of(paths)[paths[1]]})
     with pytest.raises(DirectoryLost, match=f"it may be {paths[0]}, which cannot be used"):
@@ -244,7 +244,7 @@ def test_a_directory_that_is_not_there_may_be_one_that_cannot_be_read(paths: lis
 # Stopping and starting
 
 
-def test_a_clean_stop_is_told_to_the_next_start(paths: list[str]) -> None:
+def test_a_clean_stop_leaves_a_marker_for_the_next_start(paths: list[str]) -> None:
     node = opened(paths[:1])
     append(log_of(node))
     node.close(broker_epoch=12)
@@ -274,7 +274,7 @@ def test_the_marker_is_written_after_everything_else(paths: list[str]) -> None:
     assert ".kafka_cleanshutdown" not in names_in(paths[0])
 
 
-def test_a_stop_syncs_what_was_appended(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_syncs_appended_records(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     node = opened(paths[:1])
     log = log_of(node)
     append(log)
@@ -312,7 +312,7 @@ def test_checkpoints_are_written_only_when_something_changed(paths: list[str]) -
     assert node.plan_checkpoints() == []
 
 
-def test_a_damaged_checkpoint_costs_a_recovery_and_nothing_else(paths: list[str]) -> None:
+def test_a_damaged_checkpoint_causes_only_a_recovery(paths: list[str]) -> None:
     node = opened(paths[:1])
     append(log_of(node), b"kept")
     node.close()
@@ -352,6 +352,37 @@ def test_logs_are_recovered_in_threads_as_they_are_without(paths: list[str]) -> 
     assert values_of(logs[3]) == [b"a" * 300, b"b" * 300, b"c", b"next"]
 
 
+def test_a_single_log_is_recovered_in_a_thread_too(paths: list[str]) -> None:
+    """The event loop serves heartbeats meanwhile."""
+    node = after_a_crash(paths[:1])
+    partition = TopicPartition("orders", 2)
+    assert node.recovery_of(partition) is None
+    node.recover([Wanted(partition, TOPIC_ID, CONFIG)], threads=1)
+    recovery = node.recovery_of(partition)
+    assert recovery is not None
+    recovered = recovery.result()
+    assert recovered is log_of(node, 2)
+    assert node.recovery_of(partition) is None
+
+
+def test_checkpoints_keep_the_offsets_of_logs_that_are_not_loaded_yet(paths: list[str]) -> None:
+    """After a second crash during the start they would be lost."""
+    node = opened(paths[:1])
+    for number in range(2):
+        for _ in range(3):
+            append(log_of(node, number), b"x" * 100)
+        log_of(node, number).delete_records_before(1)
+    node.close()
+    again = opened(paths[:1])
+    log_of(again, 0)
+    for plan in (*again.plan_high_watermarks(), *again.plan_checkpoints()):
+        plan.run()
+    both = {TopicPartition("orders", 0): 3, TopicPartition("orders", 1): 3}
+    root = paths[0]
+    assert read_offsets(f"{root}/replication-offset-checkpoint") == both
+    assert read_offsets(f"{root}/log-start-offset-checkpoint") == dict.fromkeys(both, 1)
+
+
 def test_a_log_of_another_topic_is_set_aside_though_threads_have_looked_at_it(
     paths: list[str],
 ) -> None:
@@ -375,7 +406,7 @@ def test_a_log_that_threads_could_not_load_is_left_alone(paths: list[str]) -> No
     assert log_of(node, 1).log_end_offset == 3
 
 
-def test_what_is_due_is_synced(paths: list[str]) -> None:
+def test_logs_due_for_a_sync_are_synced(paths: list[str]) -> None:
     node = opened(paths[:1])
     log = log_of(node)
     for _ in range(3):
@@ -432,7 +463,7 @@ def test_files_of_an_older_topic_of_that_name_are_set_aside(paths: list[str]) ->
     assert any(name.endswith("-stray") for name in names_in(paths[0]))
 
 
-def test_partitions_that_nobody_knows_are_set_aside_and_kept(paths: list[str]) -> None:
+def test_unknown_partitions_are_set_aside_and_kept(paths: list[str]) -> None:
     node = opened(paths[:1])
     append(log_of(node, 0), b"wanted")
     append(log_of(node, 1), b"unknown")
@@ -471,7 +502,7 @@ def test_names_of_partition_directories(name: str, expected: tuple[str, int] | N
 
 
 def test_files_that_cannot_be_loaded_are_left_alone(paths: list[str]) -> None:
-    """Nothing is guessed, and above all nothing is begun anew over what a person may rescue."""
+    """No new log replaces files that a person may recover."""
     node = opened(paths[:1])
     append(log_of(node))
     append(log_of(node, 1))

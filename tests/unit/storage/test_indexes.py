@@ -92,7 +92,7 @@ def test_timestamps_that_do_not_ascend_are_refused() -> None:
         TimeIndex.from_bytes(struct.pack(">qiqi", 5, 1, 4, 2))
 
 
-def test_floors_are_found() -> None:
+def test_the_position_at_or_before_an_offset_is_found() -> None:
     index = offset_index((5, 300), (9, 700))
     assert [index.floor_position(offset) for offset in (0, 4, 5, 8, 9, 100)] == [
         0,
@@ -111,7 +111,7 @@ def test_a_timestamp_that_is_not_later_makes_no_entry() -> None:
     assert [index.floor_offset(timestamp) for timestamp in (9, 10, 11, 12)] == [0, 1, 4, 4]
 
 
-def test_truncated_indexes_forget_what_was_cut() -> None:
+def test_truncated_indexes_drop_the_removed_entries() -> None:
     offsets, times = offset_index((5, 300), (9, 700)), time_index((10, 5), (11, 9))
     offsets.truncate(9)
     times.truncate(9)

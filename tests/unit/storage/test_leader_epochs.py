@@ -1,4 +1,4 @@
-"""Where each leadership of a partition began, and what followers learn from it."""
+"""The start offset of each leader epoch of a partition, for followers."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_there_may_be_no_file(path: Path) -> None:
         pytest.param(2, 30, [(1, 0), (2, 30)], id="a smaller epoch at the end"),
     ],
 )
-def test_an_epoch_drops_what_contradicts_it(
+def test_a_new_epoch_drops_contradicting_entries(
     path: Path, epoch: int, start: int, expected: list[tuple[int, int]]
 ) -> None:
     epochs = epochs_of(path, (1, 0), (3, 20))
@@ -72,11 +72,13 @@ def test_an_epoch_drops_what_contradicts_it(
         pytest.param(-1, (-1, -1), id="undefined"),
     ],
 )
-def test_where_an_epoch_ended(path: Path, epoch: int, expected: tuple[int, int]) -> None:
+def test_the_end_offset_of_an_epoch_is_found(
+    path: Path, epoch: int, expected: tuple[int, int]
+) -> None:
     assert epochs_of(path, (1, 10), (3, 20)).end_offset_for(epoch, 50) == expected
 
 
-def test_a_log_without_epochs_cannot_tell(path: Path) -> None:
+def test_a_log_without_epochs_has_no_end_offset(path: Path) -> None:
     assert LeaderEpochs(str(path)).end_offset_for(0, 50) == (-1, -1)
 
 

@@ -5,17 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import (
-    KafkaStorageError,
-    OffsetOutOfRange,
-)
+from headrace.errors import KafkaStorageError, OffsetOutOfRange
 from headrace.protocol.batches import HEADER_SIZE, headers, read_header
 from headrace.runtime import files
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log
 from headrace.storage.segment import Segment
-from tests.faults import failing, failing_writes
-from tests.logs import (
+from tests.builders.failing_disk import failing, failing_writes
+from tests.builders.logs import (
     EVERYTHING,
     NOW,
     all_records,
@@ -35,7 +32,7 @@ def log(tmp_path: Path) -> Log:
     return new_log(tmp_path)
 
 
-def test_preallocate_reserves_a_whole_segment_and_gives_back_what_is_left(tmp_path: Path) -> None:
+def test_preallocate_reserves_a_segment_and_releases_unused_space(tmp_path: Path) -> None:
     log = new_log(tmp_path, segment_bytes=1 << 20, preallocate=True)
     path = Path(log.segments[0].path(".log"))
     if not path.stat().st_blocks:
@@ -56,7 +53,7 @@ def test_a_full_disk_refuses_writes_and_serves_reads_until_there_is_room(log: Lo
     for room in (0, 1, 40, 70):
         with (
             failing_writes(errno.ENOSPC, after_bytes=room),
-            pytest.raises(KafkaStorageError, match="the disk says no"),
+            pytest.raises(KafkaStorageError, match="the disk refuses"),
         ):
             append(log, b"refused")
         assert len(stored(log)) == size, "a torn batch"
@@ -121,7 +118,7 @@ def test_reading_outside_of_the_log_is_an_error(log: Log, offset: int) -> None:
         log.read(offset, EVERYTHING, 1)
 
 
-def test_a_consumer_never_sees_what_is_not_committed(log: Log) -> None:
+def test_a_consumer_never_sees_uncommitted_records(log: Log) -> None:
     for _ in range(3):
         append(log, b"two", b"records")
     assert records_in(log.read(0, EVERYTHING, 2).read())[-1].offset == 1
@@ -345,7 +342,7 @@ def test_truncating_takes_back_offsets_epochs_and_producers(tmp_path: Path) -> N
     assert append(log, producer_id=7, producer_epoch=0, base_sequence=3).base_offset == 3
 
 
-def test_truncating_forgets_the_snapshot_of_a_stop(log: Log) -> None:
+def test_truncating_removes_the_snapshot_of_a_stop(log: Log) -> None:
     for sequence in range(3):
         append(log, producer_id=7, producer_epoch=0, base_sequence=sequence)
     log = reopened(log, clean=True)
@@ -353,7 +350,7 @@ def test_truncating_forgets_the_snapshot_of_a_stop(log: Log) -> None:
     assert log.producers.entries[7].last_sequence == 1
 
 
-def test_truncating_forgets_where_readers_stopped(log: Log) -> None:
+def test_truncating_drops_positions_of_readers(log: Log) -> None:
     append(log, b"x" * 100)
     append(log, b"x" * 100)
     assert log.read(2, EVERYTHING, 2).size == 0
@@ -363,13 +360,39 @@ def test_truncating_forgets_where_readers_stopped(log: Log) -> None:
     assert records_in(log.read(2, EVERYTHING, 3).read())[0].offset == 2
 
 
-def test_truncating_below_the_first_segment_starts_anew_there(log: Log) -> None:
+def test_truncating_below_the_first_segment_restarts_the_log_there(log: Log) -> None:
     append(log)
     append(log)
     log.truncate_fully_and_start_at(10)
     log.truncate_to(5)
     assert (log.log_start_offset, log.log_end_offset) == (5, 5)
     assert append(log).base_offset == 5
+
+
+def test_truncating_before_the_start_moves_the_start(log: Log) -> None:
+    for _ in range(4):
+        append(log)
+    log.delete_records_before(3)
+    log.truncate_to(2)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 2, 2)
+
+
+def test_truncating_within_a_batch_takes_the_whole_batch(log: Log) -> None:
+    """Otherwise the log would never get the records before the offset again."""
+    append(log, b"1")
+    append(log, b"2", b"3", b"4")
+    log.truncate_to(3)
+    assert log.log_end_offset == 1
+    assert append(log, b"new").base_offset == 1
+
+
+def test_truncating_at_the_end_takes_back_an_epoch_without_records(log: Log) -> None:
+    append(log, leader_epoch=1)
+    log.begin_epoch(3)
+    log.truncate_to(1)
+    assert [entry.epoch for entry in log.leader_epochs.entries] == [1]
+    append(log, leader_epoch=3)
+    assert log.leader_epochs.entries[-1].start_offset == 1
 
 
 # Compaction's swap
@@ -411,7 +434,7 @@ def test_a_log_that_was_closed_is_opened_without_a_look_at_its_files(
     assert len(values_of(again)) == 20
 
 
-def test_a_log_goes_on_after_a_clean_stop(tmp_path: Path) -> None:
+def test_a_log_continues_after_a_clean_stop(tmp_path: Path) -> None:
     log = new_log(tmp_path, index_interval_bytes=100)
     for number in range(10):
         append(log, timestamps=NOW + number)

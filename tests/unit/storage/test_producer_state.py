@@ -24,7 +24,7 @@ from headrace.storage.producer_state import (
     Producer,
     RememberedBatch,
 )
-from tests.logs import NOW, append, new_log, records_in, reopened, sequenced, values_of
+from tests.builders.logs import NOW, append, new_log, records_in, reopened, sequenced, values_of
 
 ABORT, COMMIT = 0, 1
 LAST = SEQUENCE_MAX
@@ -99,7 +99,7 @@ def test_a_batch_after_a_missing_one_is_refused(log: Log, sequence: int) -> None
     assert log.log_end_offset == 1
 
 
-def test_a_producer_that_is_not_known_may_start_anywhere(log: Log) -> None:
+def test_an_unknown_producer_may_start_at_any_sequence(log: Log) -> None:
     assert sequenced(log, 41).base_offset == 0
     assert sequenced(log, 42).base_offset == 1
 
@@ -111,7 +111,7 @@ def test_sequence_numbers_go_round(log: Log) -> None:
     assert log.log_end_offset == 4
 
 
-def test_a_batch_may_span_the_turn(log: Log) -> None:
+def test_a_batch_may_span_the_wrap_of_sequences(log: Log) -> None:
     sequenced(log, LAST, count=3)
     assert sequenced(log, 2).base_offset == 3
     assert sequenced(log, LAST, count=3).duplicate
@@ -155,7 +155,7 @@ def test_a_retry_is_recognised_after_a_restart(log: Log, clean: bool) -> None:
     assert sequenced(log, 2).base_offset == 2
 
 
-def test_producers_are_found_again_from_a_snapshot_and_what_came_after(tmp_path: Path) -> None:
+def test_producers_are_restored_from_a_snapshot_and_later_records(tmp_path: Path) -> None:
     log = new_log(tmp_path, segment_bytes=400)
     for sequence in range(12):
         sequenced(log, sequence)
@@ -206,7 +206,7 @@ def test_an_ended_transaction_is_stable_once_its_marker_is_committed(log: Log) -
     assert log.last_stable_offset == 2
 
 
-def test_aborted_transactions_are_listed_for_those_who_read_across_them(log: Log) -> None:
+def test_aborted_transactions_are_listed_for_reads_across_them(log: Log) -> None:
     in_transaction(log, 0)
     append(log)
     marker = end(log, ABORT)
@@ -277,7 +277,7 @@ def test_markers_of_an_old_epoch_or_coordinator_are_refused(log: Log) -> None:
 
 
 def test_a_transaction_begins_only_where_its_coordinator_was_asked(log: Log) -> None:
-    """DEL-5: nobody would end a transaction that the coordinator does not know of (KIP-890)."""
+    """DEL-5: a transaction without an entry at the coordinator would never end (KIP-890)."""
     with pytest.raises(InvalidTxnState):
         sequenced(log, 0, transactional=True, transaction_version=NOT_VERIFIED)
     in_transaction(log, 0)
@@ -315,7 +315,7 @@ def test_a_v2_marker_never_ends_the_transaction_after_its_own(log: Log) -> None:
     assert log.last_stable_offset == log.log_end_offset
 
 
-def test_a_slice_knows_where_it_ends(tmp_path: Path) -> None:
+def test_a_slice_has_its_end_offset(tmp_path: Path) -> None:
     log = new_log(tmp_path, segment_bytes=400)
     for _ in range(12):
         append(log, b"x" * 50)
@@ -325,7 +325,7 @@ def test_a_slice_knows_where_it_ends(tmp_path: Path) -> None:
         assert log.end_of(slice_, offset) == records_in(slice_.read())[-1].offset + 1
 
 
-def test_many_aborts_are_found_by_where_they_lie(log: Log) -> None:
+def test_many_aborts_are_found_by_their_offsets(log: Log) -> None:
     for number in range(20):
         in_transaction(log, number)
         end(log, ABORT)

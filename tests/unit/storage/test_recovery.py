@@ -1,4 +1,4 @@
-"""What a start makes of the files that a stop or a crash has left."""
+"""Recovery of logs from the files of a stop or a crash."""
 
 import shutil
 from pathlib import Path
@@ -9,8 +9,8 @@ from headrace.storage.checkpoints import PARTITION_METADATA
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log
 from headrace.storage.segment import Segment
-from tests.faults import killed_after
-from tests.logs import (
+from tests.builders.failing_disk import killed_after
+from tests.builders.logs import (
     EVERYTHING,
     NOW,
     PARTITION,
@@ -71,13 +71,18 @@ def test_nothing_after_a_damaged_batch_is_served(log: Log) -> None:
     assert append(reopened(log), b"next").base_offset == 2
 
 
-def test_a_damaged_batch_is_told_with_its_place(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_batch_is_logged_with_its_position(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
     path = path_of(log, 2, ".log")
     content = bytearray(path.read_bytes())
     content[-1] ^= 1  # The last byte of the second batch.
     path.write_bytes(content)
     reopened(log)
-    assert f"the batch at position {len(content) // 2} carries CRC" in caplog.text
+    errors = [vars(record).get("error", "") for record in caplog.records]
+    assert any(
+        f"the batch at position {len(content) // 2} carries CRC" in error for error in errors
+    )
 
 
 def test_segments_before_the_recovery_point_are_not_read_again(log: Log) -> None:
@@ -104,7 +109,7 @@ def test_a_preallocated_tail_is_cut_off(log: Log) -> None:
     assert append(reopened(log), b"next").base_offset == 6
 
 
-def test_the_preallocated_indexes_of_a_crashed_broker_are_made_anew(log: Log) -> None:
+def test_preallocated_indexes_of_a_crashed_broker_are_rebuilt(log: Log) -> None:
     """Kafka makes the indexes of an active segment too large and trims them when it can."""
     for extension in (".index", ".timeindex"):
         path_of(log, 4, extension).write_bytes(bytes(12 * 1000))
@@ -114,12 +119,12 @@ def test_the_preallocated_indexes_of_a_crashed_broker_are_made_anew(log: Log) ->
     assert path_of(log, 4, ".timeindex").stat().st_size % 12 == 0
 
 
-# What can be made anew
+# Files that can be rebuilt
 
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("extension", [".index", ".timeindex", ".snapshot"])
-def test_missing_files_are_made_anew(log: Log, extension: str, clean: bool) -> None:
+def test_missing_files_are_rebuilt(log: Log, extension: str, clean: bool) -> None:
     log.close()
     for path in Path(log.directory).glob(f"*{extension}"):
         path.unlink()
@@ -147,7 +152,7 @@ def test_epochs_are_read_from_the_batches_if_the_file_is_lost(tmp_path: Path) ->
     assert [(entry.epoch, entry.start_offset) for entry in entries] == [(1, 0), (4, 1)]
 
 
-def test_epochs_beyond_the_end_are_forgotten(log: Log) -> None:
+def test_epochs_beyond_the_end_are_dropped(log: Log) -> None:
     log.begin_epoch(7)
     again = reopened(log)
     assert again.leader_epochs.latest_epoch == 0
@@ -171,7 +176,7 @@ def test_recovery_leaves_a_snapshot_for_each_segment(log: Log) -> None:
     assert {f"{base:020d}.snapshot" for base in (2, 4)} <= names_in(log)
 
 
-# Where the log starts
+# The start of the log
 
 
 def test_a_start_within_a_segment_comes_from_the_checkpoint(log: Log) -> None:
@@ -180,7 +185,7 @@ def test_a_start_within_a_segment_comes_from_the_checkpoint(log: Log) -> None:
     assert [record.offset for record in all_records(again)] == [3, 4, 5]
 
 
-def test_a_log_that_ends_before_its_start_begins_anew(log: Log) -> None:
+def test_a_log_that_ends_before_its_start_restarts_empty(log: Log) -> None:
     again = reopened(log, log_start_offset=50)
     assert (again.log_start_offset, again.log_end_offset) == (50, 50)
     assert append(again).base_offset == 50
@@ -230,7 +235,7 @@ def test_a_compaction_that_was_finished_takes_its_place(log: Log) -> None:
     assert not any(name.endswith(".swap") for name in names_in(log))
 
 
-def test_of_several_new_segments_all_or_none_take_their_place(log: Log) -> None:
+def test_several_new_segments_are_swapped_all_or_none(log: Log) -> None:
     """They are renamed from the last to the first, so the first is the one that is missing."""
     compacted(log, 1, ".cleaned")
     for extension in SUFFIXES:
@@ -298,7 +303,7 @@ def test_a_damaged_transaction_index_makes_a_log_be_recovered(log: Log) -> None:
 
 
 def test_an_old_damaged_batch_costs_producers_and_no_records(log: Log) -> None:
-    """Before the recovery point nothing is cut; producers that cannot be read are forgotten."""
+    """The log is not truncated before the recovery point; unreadable producers are forgotten."""
     for path in Path(log.directory).glob("*.snapshot"):
         path.unlink()
     path_of(log, 0, ".log").write_bytes(bytes(log.segments[0].size))

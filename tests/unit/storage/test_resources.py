@@ -1,4 +1,4 @@
-"""What all logs share: only so many open files, only so much index in memory."""
+"""Limits that all logs share: open files, and memory for indexes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.resources import Deletions, Resources, unlink_all
 from headrace.storage.topic_partition import TopicPartition
-from tests.logs import NOW, append, values_of
+from tests.builders.logs import NOW, append, values_of
 
 
 def test_thousands_of_logs_share_a_few_descriptors(tmp_path: Path) -> None:

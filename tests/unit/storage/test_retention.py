@@ -7,7 +7,7 @@ import msgspec
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.retention import delete_expired
-from tests.compacted_logs import NOW, base_offsets, new_log, write
+from tests.builders.compacted_logs import NOW, base_offsets, new_log, write
 
 HOUR = 3_600_000
 FOREVER = LogConfig(retention_ms=-1)
@@ -69,7 +69,7 @@ def test_a_topic_that_is_only_compacted_keeps_its_old_records(tmp_path: Path) ->
     assert delete_expired(log, NOW) == 2
 
 
-def test_what_lies_before_the_start_goes_in_any_case(tmp_path: Path) -> None:
+def test_segments_before_the_log_start_are_deleted_under_any_policy(tmp_path: Path) -> None:
     config = LogConfig(cleanup_policy=frozenset(("compact",)))
     log = log_of_hours(tmp_path, 3, 2, 1, config=config)
     log.log_start_offset = 2
@@ -77,12 +77,12 @@ def test_what_lies_before_the_start_goes_in_any_case(tmp_path: Path) -> None:
     assert base_offsets(log) == [2, 3]
 
 
-def test_what_is_not_committed_stays(tmp_path: Path) -> None:
+def test_uncommitted_segments_are_kept(tmp_path: Path) -> None:
     log = log_of_hours(tmp_path, 500, 400, config=LogConfig())
     log.high_watermark = 1
     assert delete_expired(log, NOW) == 1
 
 
-def test_without_limits_nothing_goes(tmp_path: Path) -> None:
+def test_without_limits_no_segment_is_deleted(tmp_path: Path) -> None:
     log = log_of_hours(tmp_path, 500_000, config=FOREVER)
     assert delete_expired(log, NOW) == 0

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.storage.config import LogConfig
 from headrace.storage.rolling import RollClock
-from tests.logs import NOW
+from tests.builders.logs import NOW
 
 HOUR = 3_600_000
 CONFIG = LogConfig(segment_ms=HOUR)
@@ -42,7 +42,7 @@ def test_a_changed_config_counts_for_the_segment_at_hand() -> None:
 
 
 @pytest.mark.parametrize("first_timestamp", [NOW, -1])
-def test_a_changed_config_starts_no_clock(first_timestamp: int) -> None:
+def test_a_changed_config_does_not_start_the_roll_clock(first_timestamp: int) -> None:
     clock = RollClock() if first_timestamp == NOW else started(-1)
     before = clock.deadline
     clock.move(-HOUR)

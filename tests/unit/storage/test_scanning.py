@@ -7,7 +7,7 @@ import pytest
 from headrace.errors import CorruptMessage
 from headrace.runtime import files
 from headrace.storage.scanning import batches_in, find_boundary, find_offset, headers_in
-from tests.logs import append, new_log
+from tests.builders.logs import append, new_log
 
 SIZES = (10, 70_000, 10, 2_000_000, 10)
 
@@ -64,6 +64,6 @@ def test_an_error_names_the_place_in_the_file(batches: Batches, walk: object, nu
         list(walk(batches.file.fd, 0, batches.size))
 
 
-def test_a_batch_that_is_cut_off_is_none(batches: Batches) -> None:
+def test_an_incomplete_batch_is_corrupt(batches: Batches) -> None:
     with pytest.raises(CorruptMessage, match="cut off"):
         list(headers_in(batches.file.fd, 0, batches.size - 1))

@@ -9,7 +9,7 @@ from headrace.protocol.batches import ATTRIBUTES_POSITION, headers, seal
 from headrace.protocol.compression import Codec
 from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
-from tests.logs import NOW, append, batch_of, new_log, reopened
+from tests.builders.logs import NOW, append, batch_of, new_log, reopened
 
 LENGTH_AT = 8
 
@@ -40,7 +40,7 @@ def test_a_time_finds_the_first_record_that_is_not_earlier(log: Log) -> None:
     assert found(log, NOW + 9501) is None
 
 
-def test_the_leader_epoch_of_the_record_is_told(log: Log) -> None:
+def test_the_leader_epoch_of_the_record_is_returned(log: Log) -> None:
     result = log.offset_for_timestamp(NOW + 5000)
     assert result is not None
     assert result.leader_epoch == 1
@@ -51,7 +51,7 @@ def test_records_before_the_start_are_not_found(log: Log) -> None:
     assert found(log, 0) == (NOW + 1500, 3)
 
 
-def test_times_that_go_back_and_forth(tmp_path: Path) -> None:
+def test_unordered_times_are_found(tmp_path: Path) -> None:
     log = new_log(tmp_path, index_interval_bytes=1)
     for second in (5, 3, 9, 1, 9, 7):
         append(log, timestamps=NOW + second)
@@ -77,7 +77,7 @@ def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
     assert log.max_timestamp() is None
 
 
-def test_records_without_timestamps_are_found_by_none(tmp_path: Path) -> None:
+def test_records_without_timestamps_are_never_found_by_time(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     append(log, timestamps=-1)
     assert found(log, NOW) is None
@@ -98,7 +98,7 @@ def damage(log: Log, number: int, field: int, value: bytes) -> None:
 
 @pytest.fixture
 def row(tmp_path: Path) -> Log:
-    """Twelve batches of one record, a second apart, of which the index knows some."""
+    """Twelve batches of one record, a second apart, of which the index has some."""
     log = new_log(tmp_path, index_interval_bytes=300)
     for number in range(12):
         append(log, b"x" * 100, timestamps=NOW + number * 1000)
@@ -122,9 +122,7 @@ def test_a_batch_whose_records_cannot_be_read_is_found_by_its_header(tmp_path: P
 
 
 @pytest.mark.parametrize("length", [0, 3, 1 << 20])
-def test_a_damaged_header_hides_what_follows_only_up_to_the_next_known_batch(
-    row: Log, length: int
-) -> None:
+def test_a_damaged_header_hides_records_up_to_the_next_known_batch(row: Log, length: int) -> None:
     damage(row, 5, LENGTH_AT, length.to_bytes(4, "big"))
     assert found(row, NOW + 4000) == (NOW + 4000, 4)
     later = found(row, NOW + 5000)

@@ -13,14 +13,9 @@ from headrace.storage.appending import append_as_leader
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
-from headrace.storage.usual_append import (
-    NOT_USUAL,
-    Run,
-    append_run,
-    append_usual,
-    read_usual,
-)
-from tests.faults import failing_writes
+from headrace.storage.usual_append import NOT_USUAL, Run, append_run, append_usual
+from headrace.storage.validation import read_usual
+from tests.builders.failing_disk import failing_writes
 
 NOW_MS = 1_700_000_000_000
 EPOCH = 3
@@ -69,7 +64,7 @@ def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
 
 
 def but_for_the_epoch(data: memoryview) -> bytes:
-    """What whoever tries again must find unchanged; the leader epoch is patched anyhow."""
+    """Return the bytes that a retry needs unchanged; the leader epoch is patched anyway."""
     return bytes(data[:12]) + bytes(data[16:])
 
 
@@ -115,7 +110,7 @@ def test_a_run_leaves_the_same_files_as_batch_after_batch(
     assert files_of(together) == files_of(apart)
 
 
-def test_a_run_that_would_overfill_the_index_takes_the_long_way(tmp_path: Path) -> None:
+def test_a_run_that_would_overfill_the_index_uses_the_general_path(tmp_path: Path) -> None:
     """Each of its batches may need an entry, and one place is Kafka's for the end."""
     log = log_at_work(tmp_path / "log", index_interval_bytes=10, segment_index_bytes=100)
     assert append_run(log, read_run(log, [batch(1) for _ in range(3)]), EPOCH)
@@ -125,7 +120,7 @@ def test_a_run_that_would_overfill_the_index_takes_the_long_way(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("after_bytes", [0, 50, 250])
-def test_a_run_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, after_bytes: int) -> None:
+def test_a_run_without_space_on_disk_leaves_no_bytes(tmp_path: Path, after_bytes: int) -> None:
     log, records = log_at_work(tmp_path / "log"), [batch(1), batch(2), batch(1)]
     before, size = [but_for_the_epoch(one) for one in records], log.segments[-1].size
     with failing_writes(after_bytes=after_bytes):
@@ -155,14 +150,14 @@ def test_a_run_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, after_b
         pytest.param(patched(8, 0), id="latest timestamp before the first"),
     ],
 )
-def test_an_unusual_batch_is_left_for_the_long_way(tmp_path: Path, unusual: memoryview) -> None:
+def test_an_unusual_batch_is_left_to_the_general_path(tmp_path: Path, unusual: memoryview) -> None:
     log = log_at_work(tmp_path / "log")
     before, size = bytes(unusual), log.segments[-1].size
     assert append_usual(log, unusual, EPOCH, NOW_MS) == NOT_USUAL
     assert (bytes(unusual), log.segments[-1].size, log.log_end_offset) == (before, size, 1)
 
 
-def test_a_wrong_checksum_is_left_for_the_long_way(tmp_path: Path) -> None:
+def test_a_wrong_checksum_is_left_to_the_general_path(tmp_path: Path) -> None:
     log, damaged = log_at_work(tmp_path / "log"), batch(2)
     damaged[-1] ^= 1
     assert append_usual(log, damaged, EPOCH, NOW_MS) == NOT_USUAL
@@ -177,7 +172,7 @@ def test_a_wrong_checksum_is_left_for_the_long_way(tmp_path: Path) -> None:
         {"max_message_bytes": 100},
     ],
 )
-def test_a_topic_with_rules_of_its_own_takes_the_long_way(
+def test_a_topic_with_its_own_rules_uses_the_general_path(
     tmp_path: Path, config: dict[str, Any]
 ) -> None:
     log = log_at_work(tmp_path / "log")
@@ -185,7 +180,7 @@ def test_a_topic_with_rules_of_its_own_takes_the_long_way(
     assert append_usual(log, batch(2), EPOCH, NOW_MS) == NOT_USUAL
 
 
-def test_the_first_batch_a_full_segment_and_a_new_epoch_take_the_long_way(tmp_path: Path) -> None:
+def test_first_batches_full_segments_and_new_epochs_use_the_general_path(tmp_path: Path) -> None:
     fresh = Log.create(TopicPartition("orders", 0), str(tmp_path / "fresh"), LogConfig())
     assert append_usual(fresh, batch(1), EPOCH, NOW_MS) == NOT_USUAL
     full = log_at_work(tmp_path / "full", segment_bytes=300)

@@ -1,6 +1,6 @@
 """Which batches a log takes, which it rewrites, and which error the others get.
 
-The errors are those that Apache Kafka 4.3 was seen to answer to the same bytes.
+The errors are those that Apache Kafka 4.3 returned for the same bytes.
 """
 
 import struct
@@ -112,7 +112,7 @@ def test_usual_batches_are_taken_as_they_are(codec: int) -> None:
     ],
 )
 def test_bad_batches_get_kafkas_error(batch: bytearray, error: type[KafkaError]) -> None:
-    """LOG-4: nothing of them is stored, and the client learns why."""
+    """LOG-4: they are not stored, and the client gets the reason."""
     with pytest.raises(error):
         check(batch)
 
@@ -198,7 +198,7 @@ def test_records_without_key_are_refused_on_compacted_topics(codec: int) -> None
     check(produced(codec=codec), COMPACTED)
 
 
-def test_the_brokers_clock_is_written_into_the_batch_where_it_lies() -> None:
+def test_the_brokers_clock_is_written_into_the_batch_in_place() -> None:
     """LOG-3: LogAppendTime."""
     batch = produced(timestamp=5)
     stored, header = check(batch, BROKER_TIME)
@@ -276,16 +276,34 @@ def test_the_broker_itself_may_write_control_batches() -> None:
 
 def test_replicated_batches_are_taken_with_their_offsets() -> None:
     records = produced(base_offset=0) + with_header(produced(), base_offset=10, leader_epoch=4)
-    found = check_replicated(memoryview(records), 0)
-    assert [(header.base_offset, header.leader_epoch) for header in found] == [(0, 0), (10, 4)]
+    found, size = check_replicated(memoryview(records), 0)
+    assert [(batch[0], batch[2]) for batch in found] == [(0, 0), (10, 4)]
+    assert size == len(records)
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 60, 61])
+def test_a_replicated_batch_that_is_cut_off_is_left_out(cut_bytes: int) -> None:
+    last = with_header(produced(), base_offset=10)
+    records = produced() + last[:-cut_bytes]
+    found, size = check_replicated(memoryview(records), 0)
+    assert ([batch[0] for batch in found], size) == ([0], len(produced()))
+    assert check_replicated(memoryview(last[:40]), 0) == ([], 0)
+
+
+def test_replicated_batches_of_a_newer_epoch_are_left_out_with_all_that_follow() -> None:
+    newer = with_header(produced(), base_offset=10, leader_epoch=4)
+    older = with_header(produced(), base_offset=20, leader_epoch=3)
+    found, size = check_replicated(memoryview(produced() + newer + older), 0, 3)
+    assert ([batch[0] for batch in found], size) == ([0], len(produced()))
 
 
 @pytest.mark.parametrize(
     ("records", "error"),
     [
         (produced() + produced(), InvalidRecord),
-        (produced()[:-1], CorruptMessage),
         (with_header(produced(), crc=5), CorruptMessage),
+        (with_header(produced(), magic=1), CorruptMessage),
+        (with_header(produced(), size=30), CorruptMessage),
         (with_header(produced(), last_offset_delta=-3), InvalidRecord),
     ],
 )
@@ -325,7 +343,7 @@ def test_a_rule_of_the_topic_names_each_record_that_it_refuses(codec: int) -> No
     assert caught.value.record_errors == ((1, "its value has a dot"), (3, "its key has a dot"))
 
 
-def test_a_rule_sees_the_headers() -> None:
+def test_a_rule_receives_the_headers() -> None:
     batch = build_batch([Record(0, NOW, None, b"a.b", (("dots", b"fine"),))])
     stored, _ = check(batch, NO_DOTS)
     assert stored.obj is batch

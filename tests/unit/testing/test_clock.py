@@ -4,7 +4,7 @@ from headrace.runtime.clock import Clock
 from headrace.testing.clock import SimulatedClock
 
 
-def test_time_passes_only_when_told() -> None:
+def test_time_passes_only_when_advanced() -> None:
     clock: Clock = SimulatedClock(now_ms=1000)
     assert (clock.now_ms(), clock.monotonic_ms()) == (1000, 0)
 

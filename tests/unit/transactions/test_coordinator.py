@@ -12,6 +12,8 @@ from headrace.errors import (
     ProducerFenced,
     TransactionAbortable,
 )
+from headrace.storage.producer_state import EPOCH_MAX
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import (
     NeedsProducerId,
     ProducerIdAndEpoch,
@@ -24,12 +26,12 @@ from headrace.transactions.coordinator import (
     verify,
 )
 from headrace.transactions.states import State
-from headrace.transactions.transaction import EPOCH_MAX, Transaction
+from headrace.transactions.transaction import Transaction
 
 NOW = 1_700_000_000_000
 LATER = NOW + 5_000
-ORDERS = ("orders", 0)
-BILLS = ("bills", 3)
+ORDERS = TopicPartition("orders", 0)
+BILLS = TopicPartition("bills", 3)
 OWNER = ProducerIdAndEpoch(7, 4)
 AT_REST = [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT]
 PREPARED = [State.PREPARE_COMMIT, State.PREPARE_ABORT]
@@ -116,8 +118,8 @@ def test_a_claim_of_an_open_transaction_fences_first() -> None:
 
 
 @pytest.mark.parametrize("state", AT_REST)
-def test_a_producer_that_names_itself_goes_on(state: State) -> None:
-    """KIP-360: after an error a producer gets a new epoch, and may ask for it twice."""
+def test_a_producer_that_sends_its_id_continues(state: State) -> None:
+    """KIP-360: after an error a producer gets a new epoch, and may repeat the request."""
     step = claimed(transaction_in(state), OWNER)
     assert (step.producer_epoch, step.last_producer_epoch) == (5, 4)
     again = claimed(step, OWNER)
@@ -125,19 +127,19 @@ def test_a_producer_that_names_itself_goes_on(state: State) -> None:
 
 
 @pytest.mark.parametrize("expected", [(7, 3), (7, 5), (8, 4), (8, EPOCH_MAX - 1)])
-def test_a_producer_that_was_replaced_does_not_go_on(expected: tuple[int, int]) -> None:
+def test_a_replaced_producer_is_fenced(expected: tuple[int, int]) -> None:
     with pytest.raises(ProducerFenced):
         claimed(transaction_in(State.EMPTY), ProducerIdAndEpoch(*expected))
 
 
-def test_a_claim_by_somebody_new_cannot_be_repeated_by_the_old_one() -> None:
+def test_a_claim_by_a_new_producer_cannot_be_repeated_by_the_old_one() -> None:
     step = claimed(transaction_in(State.EMPTY))
     with pytest.raises(ProducerFenced):
         claimed(step, OWNER)
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_an_id_whose_epochs_are_used_up_gets_a_new_producer(is_named: bool) -> None:
+def test_an_id_without_epochs_left_gets_a_new_producer(is_named: bool) -> None:
     current = transaction_in(State.COMPLETE_COMMIT, producer_epoch=EPOCH_MAX - 1)
     owner = ProducerIdAndEpoch(7, EPOCH_MAX - 1) if is_named else None
     with pytest.raises(NeedsProducerId):
@@ -149,7 +151,7 @@ def test_an_id_whose_epochs_are_used_up_gets_a_new_producer(is_named: bool) -> N
         assert (again.producer_id, again.producer_epoch) == (8, 0)
 
 
-def test_an_id_that_was_forgotten_takes_its_old_producer_back() -> None:
+def test_an_expired_id_gets_a_new_producer() -> None:
     step = claimed(None, ProducerIdAndEpoch(3, 9), 8)
     assert (step.producer_id, step.producer_epoch) == (8, 0)
 
@@ -173,7 +175,7 @@ def test_more_partitions_leave_the_start_alone() -> None:
     assert step.partitions == {ORDERS, BILLS}
 
 
-def test_what_is_added_twice_is_written_once() -> None:
+def test_partitions_added_twice_are_written_once() -> None:
     assert add_partitions(transaction_in(State.ONGOING), OWNER, {ORDERS}, LATER) is None
 
 
@@ -213,7 +215,7 @@ def test_an_unknown_id_has_no_owner() -> None:
             ended(None, is_commit=False, version=version)
 
 
-def test_verifying_names_what_is_missing() -> None:
+def test_verifying_names_missing_partitions() -> None:
     missing = verify(transaction_in(State.ONGOING), OWNER, [ORDERS, BILLS])
     assert [(place, type(error)) for place, error in missing.items()] == [
         (BILLS, TransactionAbortable)
@@ -241,7 +243,7 @@ def test_verifying_names_what_is_missing() -> None:
         (State.COMPLETE_ABORT, False, None),
     ],
 )
-def test_ends_in_every_state(
+def test_transactions_end_or_fail_in_every_state(
     state: State, is_commit: bool, outcome: State | type[KafkaError] | None
 ) -> None:
     current = transaction_in(state)
@@ -275,7 +277,7 @@ def test_ends_in_every_state(
         (State.PREPARE_ABORT, False, ProducerFenced),
     ],
 )
-def test_v2_ends_in_every_state(
+def test_v2_transactions_end_or_fail_in_every_state(
     state: State, is_commit: bool, outcome: State | type[KafkaError]
 ) -> None:
     """KIP-890: an end of the current epoch is a new request, never a retry."""
@@ -365,7 +367,7 @@ def test_a_fence_can_always_bump() -> None:
 
 
 def test_a_producer_that_timed_out_may_come_back_with_its_old_epoch() -> None:
-    """KIP-588 with v2: it asks for a new epoch, and nobody has taken the id meanwhile."""
+    """KIP-588 with v2: it requests a new epoch, and no other producer has taken the id."""
     done = complete(fence(transaction_in(State.ONGOING), LATER, 2), LATER)
     step = claimed(done, OWNER)
     assert (step.producer_id, step.producer_epoch) == (7, 5)
@@ -385,7 +387,7 @@ def test_completing_keeps_the_owner(state: State, target: State, version: int) -
     assert (done.producer_id, done.producer_epoch, done.start_ms) == (7, 4, NOW)
 
 
-def test_time_runs_out_only_for_what_is_open() -> None:
+def test_only_open_transactions_time_out() -> None:
     for state in State:
         found = transaction_in(state).is_timed_out(NOW + 60_001)
         assert found == (state is State.ONGOING)
@@ -394,7 +396,7 @@ def test_time_runs_out_only_for_what_is_open() -> None:
     assert not forever.is_timed_out(NOW + (1 << 40))
 
 
-def test_only_what_is_at_rest_expires() -> None:
+def test_only_transactions_at_rest_expire() -> None:
     for state in State:
         found = transaction_in(state).is_expired(NOW + 1000, 1000)
         assert found == (state in AT_REST)

@@ -9,7 +9,7 @@ from headrace.transactions.markers import marker_batch
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_a_marker_says_whose_transaction_ends_and_how(is_commit: bool) -> None:
+def test_a_marker_has_the_producer_and_the_outcome(is_commit: bool) -> None:
     """DEL-5: the coordinator writes a commit or abort marker into each partition."""
     batch = marker_batch(7, 3, 5, 1000, is_commit=is_commit)
     header = read_header(batch)
@@ -25,7 +25,7 @@ def test_a_marker_says_whose_transaction_ends_and_how(is_commit: bool) -> None:
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_a_marker_is_what_the_general_writer_makes(is_commit: bool) -> None:
+def test_a_marker_equals_the_batch_of_the_general_writer(is_commit: bool) -> None:
     key, value = b"\0\0\0" + bytes([is_commit]), b"\0\0\0\0\0\5"
     general = build_batch(
         [Record(0, 1000, key, value)],

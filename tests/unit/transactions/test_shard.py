@@ -1,4 +1,4 @@
-"""A shard of transactional ids: what its timers do, and what it finds when it is loaded."""
+"""A shard of transactional ids: its timers, and its state after loading."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ FACTS = RecordFacts(0, NOW)
 
 
 class Around:
-    """A node that writes down what its shard asks for."""
+    """A node that records the requests of its shard."""
 
     timeouts_interval_ms = 10_000
     expiry_interval_ms = 3_600_000
@@ -45,7 +45,7 @@ def named(name: str, state: State, **fields: Any) -> Transaction:
 
 
 def test_a_crash_between_prepare_and_complete_is_finished_after_the_load() -> None:
-    """DEL-5: whoever was told that it is committed finds it committed."""
+    """DEL-5: a transaction that was answered as committed is committed."""
     shard, around = shard_with(
         named("a", State.PREPARE_COMMIT), named("b", State.ONGOING), named("c", State.PREPARE_ABORT)
     )
@@ -65,7 +65,7 @@ def test_transactions_that_are_open_for_too_long_are_aborted() -> None:
     assert effects.timers == {("timeouts",): 10_000}
 
 
-def test_ids_at_rest_are_forgotten_in_time() -> None:
+def test_ids_at_rest_expire() -> None:
     shard, _ = shard_with(
         named("a", State.COMPLETE_COMMIT),
         named("b", State.ONGOING),
@@ -78,7 +78,7 @@ def test_ids_at_rest_are_forgotten_in_time() -> None:
     assert effects.timers == {("expiry",): 3_600_000}
 
 
-def test_many_ids_are_forgotten_in_rounds() -> None:
+def test_many_ids_expire_in_rounds() -> None:
     shard, _ = shard_with(*(named(str(number), State.EMPTY) for number in range(1500)))
     for _ in range(2):
         effects = shard.on_timer(("expiry",), NOW + 1_000_000)
@@ -88,7 +88,7 @@ def test_many_ids_are_forgotten_in_rounds() -> None:
 
 
 def test_a_step_counts_when_its_record_is_replayed() -> None:
-    """What is not in the record, the epoch before, is remembered as long as the shard lives."""
+    """The previous epoch is not in the record; the shard keeps it while it lives."""
     shard, _ = shard_with()
     step = transaction_in(State.EMPTY, last_producer_epoch=3)
     effects = shard.step(step)
@@ -97,7 +97,7 @@ def test_a_step_counts_when_its_record_is_replayed() -> None:
     assert shard.by_id == {"t": step}
 
 
-def test_a_step_that_was_not_written_is_forgotten() -> None:
+def test_a_step_that_was_not_written_is_dropped() -> None:
     shard, _ = shard_with()
     shard.step(transaction_in(State.EMPTY))
     written = shard.step(transaction_in(State.EMPTY, producer_id=8))

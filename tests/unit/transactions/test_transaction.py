@@ -5,12 +5,7 @@ import pytest
 from headrace.protocol.codec import DecodeError
 from headrace.protocol.coordinator_records import CoordinatorRecord
 from headrace.transactions.states import BY_LABEL, MAY_FOLLOW, State
-from headrace.transactions.transaction import (
-    Transaction,
-    Transactions,
-    encode,
-    tombstone,
-)
+from headrace.transactions.transaction import Transaction, Transactions, encode, tombstone
 from tests.unit.transactions.test_coordinator import NOW, transaction_in
 
 
@@ -46,7 +41,7 @@ def test_the_record_has_kafkas_bytes() -> None:
     )
 
 
-def test_a_tombstone_forgets_an_id() -> None:
+def test_a_tombstone_removes_an_id() -> None:
     record = encode(transaction_in(State.EMPTY), 2)
     assert replayed(record, tombstone("t")) == {}
     assert replayed(tombstone("t")) == {}
@@ -57,7 +52,7 @@ def test_records_of_unknown_types_are_passed_over() -> None:
     assert replayed(CoordinatorRecord(b"\0\x09\0\0", b"\0\0")) == {}
 
 
-def test_a_state_that_is_none_is_noticed() -> None:
+def test_an_invalid_state_is_rejected() -> None:
     record = encode(transaction_in(State.EMPTY), 0)
     assert record.value is not None
     damaged = bytearray(record.value)
@@ -66,7 +61,7 @@ def test_a_state_that_is_none_is_noticed() -> None:
         replayed(CoordinatorRecord(record.key, bytes(damaged)))
 
 
-def test_what_a_crash_left_prepared_is_found() -> None:
+def test_prepared_transactions_are_found_after_a_crash() -> None:
     transactions = Transactions()
     for number, state in enumerate(State):
         transactions.by_id[str(number)] = transaction_in(state)
@@ -76,7 +71,7 @@ def test_what_a_crash_left_prepared_is_found() -> None:
     }
 
 
-def test_no_step_leads_where_none_may() -> None:
+def test_invalid_transitions_are_rejected() -> None:
     for before in State:
         for after in State:
             transactions = Transactions()
@@ -89,7 +84,7 @@ def test_no_step_leads_where_none_may() -> None:
                     transactions.apply(transaction_in(after))
 
 
-def test_states_have_the_names_that_tools_know() -> None:
+def test_states_have_the_names_of_kafkas_tools() -> None:
     assert list(BY_LABEL) == [
         "Empty",
         "Ongoing",

@@ -1,1 +1,1 @@
-"""What the broker speaks: one module per Kafka API, in families; `registry` is the list of them."""
+"""The APIs of the broker, one module per Kafka API, in families; `registry` lists them."""

@@ -1,1 +1,1 @@
-"""Configs at run time: their layers, what they come to for each topic, and who may change them."""
+"""Configs at run time: their layers, the effective configs of topics, and the loggers."""

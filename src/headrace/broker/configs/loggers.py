@@ -1,6 +1,6 @@
-"""The broker's own loggers as configs: read and changed over the wire, forgotten at a restart.
+"""The loggers of the broker as configs, which a restart resets.
 
-Kafka's level names are log4j's. TRACE is finer than anything Python has by itself, FATAL is
+Kafka uses the level names of log4j. TRACE is finer than every level of Python, FATAL is
 Python's CRITICAL.
 """
 
@@ -33,7 +33,7 @@ def levels() -> dict[str, str]:
 
 
 def check(name: str, level: str | None) -> None:
-    """Raise unless a logger may have this level; None means that of the logger above it."""
+    """Raise unless a logger may have this level; None means the level of its parent."""
     if name != ROOT and name not in logging.root.manager.loggerDict:
         raise InvalidConfig(f"there is no logger {name}")
     if level is None and name == ROOT:
@@ -43,7 +43,7 @@ def check(name: str, level: str | None) -> None:
 
 
 def change(changes: Sequence[tuple[str, str | None]]) -> None:
-    """Set levels that were checked before."""
+    """Set levels that `check` accepted."""
     for name, level in changes:
         logger = logging.root if name == ROOT else logging.getLogger(name)
         logger.setLevel(logging.NOTSET if level is None else LEVELS[level.upper()])

@@ -1,1 +1,1 @@
-"""Figures about the node and its clients: gathered, named as Kafka names them, served."""
+"""Metrics of the node and its clients, under Kafka's names."""

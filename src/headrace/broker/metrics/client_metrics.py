@@ -1,8 +1,8 @@
-"""What clients pushed about themselves, as families of the metrics page.
+"""The metrics that clients push, as families of the metrics page.
 
 A client's metric `org.apache.kafka.producer.request.latency.avg` is the family
 `kafka_client_producer_request_latency_avg`, with the client and its attributes as labels. Names and
-labels come from clients: they are made fit for the page, and what is too long is left out.
+labels come from clients, so invalid characters are replaced and long ones are dropped.
 """
 
 import re
@@ -20,14 +20,14 @@ _HELP = "Pushed by clients (KIP-714)."
 
 
 def telemetry_families(telemetry: Telemetry, now_ms: int) -> Iterator[Family]:
-    """The newest figures of every client that pushes, and how much there was to show."""
+    """The newest metrics of every client that pushes, and counters of the pushes."""
     pushed = telemetry.pushed(now_ms)
     own = "kafka_server_clientmetrics"
     yield gauge(f"{own}_instance_count", "Clients that push metrics.", len(pushed))
     yield counter(f"{own}_push_total", "Pushes of clients.", telemetry.pushes)
     yield counter(
         f"{own}_dropped_total",
-        "Pushes that are not shown any more, to make room for others.",
+        "Pushes dropped to make room for others.",
         telemetry.pushes_dropped,
     )
     for (name, kind), samples in _by_name(pushed).items():
@@ -37,14 +37,14 @@ def telemetry_families(telemetry: Telemetry, now_ms: int) -> Iterator[Family]:
 def _by_name(
     pushed: Iterable[PushedMetrics],
 ) -> dict[tuple[str, SeriesKind], dict[str, Sample]]:
-    """The page wants all lines of a name together, and each set of labels once."""
+    """Group the samples by name, as the format requires, with each set of labels once."""
     families: dict[tuple[str, SeriesKind], dict[str, Sample]] = {}
     kinds: dict[str, SeriesKind] = {}
     for one in pushed:
         for series in one.series:
             name = _family_name(series)
             if len(name) > _TEXT_MAX or kinds.setdefault(name, series.kind) is not series.kind:
-                continue  # Two clients that call different things the same: the first one counts.
+                continue  # Clients use one name for different kinds: the first one is shown.
             text = _labels(one.client, series)
             families.setdefault((name, series.kind), {})[text] = Sample(series.value, text)
     return families
@@ -59,7 +59,7 @@ def _family_name(series: Series) -> str:
 
 
 def _labels(client: ClientAttributes, series: Series) -> str:
-    """Those of the client last: what it says of itself cannot stand in their place."""
+    """The labels of a series; its own attributes cannot replace the client's labels."""
     pairs = {
         f"_{fit}" if fit[:1].isdigit() else fit: value[:_TEXT_MAX]
         for key, value in series.attributes

@@ -1,6 +1,6 @@
-"""What coordinators have and did, under the names that users of Kafka's JMX exporter know.
+"""The metrics of coordinators, under the names of Kafka's JMX exporter.
 
-Counted on a scrape only, but for the few counters of `runtime.metrics.CoordinatorMetrics`.
+All are counted on a scrape, except for the counters of `CoordinatorMetrics`.
 """
 
 from collections import Counter
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from headrace.coordination.metrics import CoordinatorMetrics
 from headrace.groups.group import Group, GroupType
 from headrace.runtime.exposition import Family, Sample, gauge, labels
-from headrace.runtime.metrics import CoordinatorMetrics
 from headrace.transactions.states import State
 from headrace.transactions.transaction import Transaction
 
@@ -19,7 +19,7 @@ _SHARES = "kafka_server_share_coordinator_metrics"
 _CLASSIC = "kafka_coordinator_group_groupmetadatamanager"
 _MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 
-# The states that Kafka has a gauge for, whether a group is in them or not.
+# Kafka has a gauge for each of these states, also for states without a group.
 _CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 _STATES = {
     GroupType.CONSUMER: ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
@@ -29,11 +29,11 @@ _STATES = {
 
 
 class CoordinatorFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the coordinators of a node have at the moment of a scrape."""
+    """The contents of the coordinators of a node at the moment of a scrape."""
 
     groups: Mapping[tuple[str, str], int] = {}  # By type and state.
     offset_count: int = 0
-    group_partitions: Mapping[str, int] = {}  # Of `__consumer_offsets`: active, loading.
+    group_partitions: Mapping[str, int] = {}  # Partitions of `__consumer_offsets`: active, loading.
     transactions: Mapping[State, int] = {}
     transaction_partitions: Mapping[str, int] = {}
     producer_id_count: int = 0
@@ -60,7 +60,7 @@ def coordinator_families(
 
 
 def _classic_families(figures: CoordinatorFigures) -> Iterator[Family]:
-    """The older names, which count groups of the classic protocol only."""
+    """The older metrics, which count only groups of the classic protocol."""
     total = _of_type(figures, GroupType.CLASSIC)
     yield gauge(f"{_CLASSIC}_numgroups", "Groups of the classic protocol.", total)
     for state in _CLASSIC_STATES:
@@ -91,13 +91,13 @@ def _counters(metrics: CoordinatorMetrics) -> Iterator[Family]:
     yield _count(f"{_GROUPS}_offset_commit_count", "Offsets committed.", metrics.offset_commits)
     yield _count(
         f"{_GROUPS}_group_completed_rebalance_count",
-        "Rebalances of classic groups that everyone got a share in.",
+        "Completed rebalances of classic groups.",
         metrics.completed_rebalances,
     )
     for kind in _STATES:
         yield _count(
             f"{_GROUPS}_{kind}_group_rebalance_count",
-            f"How often a {kind} group began to share out anew.",
+            f"Rebalances that {kind} groups began.",
             metrics.rebalances.get(kind, 0),
         )
 
@@ -108,17 +108,17 @@ def _transaction_families(
     prepared = sum(count for state, count in figures.transactions.items() if state.is_prepared)
     yield gauge(
         f"{_MARKERS}_unknowndestinationqueuesize",
-        "Transactions whose end is decided and whose markers cannot all be written yet.",
+        "Transactions that wait for their last markers to be written.",
         prepared,
     )
     yield _count(
         "kafka_server_addpartitionstotxnmanager_verificationfailurerate_count",
-        "Partitions that were refused because the coordinator knew nothing of their transaction.",
+        "Partitions rejected because they were not part of the transaction.",
         metrics.verification_failures,
     )
     yield gauge(
         "kafka_server_replicamanager_produceridcount",
-        "Producer ids that the partitions here remember.",
+        "Producer ids in the state of the partitions on this node.",
         figures.producer_id_count,
     )
     yield Family(
@@ -141,19 +141,19 @@ def _transaction_families(
 def _share_families(metrics: CoordinatorMetrics, figures: CoordinatorFigures) -> Iterator[Family]:
     yield _count(
         f"{_SHARES}_write_total",
-        "How often the state of a share partition was written.",
+        "Writes of the state of a share partition.",
         metrics.share_state_writes,
     )
     yield gauge(
         "headrace_share_partitions",
-        "Partitions as share groups see them, whose state is kept here.",
+        "Share partitions whose state this node coordinates.",
         figures.share_partition_count,
     )
     yield _partitions(_SHARES, "__share_group_state", figures.share_state_partitions)
 
 
 def _count(name: str, help_text: str, value: int) -> Family:
-    """A counter under a name that does not end as Prometheus wants it, so it is not called one."""
+    """A counter, typed as untyped because Kafka's name does not end in `_total`."""
     return Family(name, "untyped", help_text, (Sample(value),))
 
 

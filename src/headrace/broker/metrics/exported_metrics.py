@@ -1,7 +1,7 @@
-"""The broker's counters under the names that users of Kafka's JMX exporter know.
+"""The broker's counters under the names of Kafka's JMX exporter.
 
-The names are what the exporter's stock rules make of Kafka's MBeans, so that dashboards and
-alerts written for Kafka work. Read on a scrape only; nothing here is touched by a request.
+The exporter's default rules derive these names from Kafka's MBeans, so dashboards and alerts
+written for Kafka work. This module runs on scrapes only, never for a request.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,10 +10,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from headrace.broker.metrics.counters import ApiMetrics, Metrics
+from headrace.broker.metrics.following_metrics import following_families
 from headrace.errors import ERROR_NAMES
 from headrace.protocol.api_keys import ApiKey
+from headrace.replication.metrics import TopicMetrics
+from headrace.runtime.durations import Durations
 from headrace.runtime.exposition import Family, Sample, counter, gauge, labels, summary
-from headrace.runtime.metrics import ApiMetrics, CleanerMetrics, Durations, Metrics, TopicMetrics
+from headrace.storage.compaction.cleaner import CleanerMetrics
 
 BROKER_RUNNING = 3
 _QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
@@ -21,10 +25,11 @@ _TOPIC_COUNTERS = (
     ("messagesin", "messages_in", "Records appended."),
     ("bytesin", "bytes_in", "Bytes of records appended, as compressed."),
     ("bytesout", "bytes_out", "Bytes of records sent to clients, as compressed."),
+    ("replicationbytesout", "replication_bytes_out", "Bytes of records sent to followers."),
     ("bytesrejected", "bytes_rejected", "Bytes of batches that were too large."),
     ("totalproducerequests", "produce_requests", "Partitions produced to, over all requests."),
     ("totalfetchrequests", "fetch_requests", "Partitions fetched from, over all requests."),
-    ("failedproducerequests", "failed_produce_requests", "Partitions that refused records."),
+    ("failedproducerequests", "failed_produce_requests", "Partitions that rejected records."),
     ("failedfetchrequests", "failed_fetch_requests", "Partitions that could not be read."),
 )
 _PARTITION_GAUGES = (
@@ -47,21 +52,25 @@ class PartitionFigures(NamedTuple):
 
 
 class NodeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the node as a whole has at the moment of a scrape."""
+    """Figures of the whole node at the moment of a scrape."""
 
     broker_state: int = BROKER_RUNNING
-    is_active_controller: bool = True
     topic_count: int = 0
     partition_count: int = 0
+    global_partition_count: int = 0
     leader_count: int = 0
     under_replicated_count: int = 0
     under_min_isr_count: int = 0
+    at_min_isr_count: int = 0
+    isr_expansions: int = 0
+    isr_shrinks: int = 0
+    isr_failures: int = 0
     offline_partition_count: int = 0
     offline_directory_count: int = 0
     connections: Mapping[str, int] = {}  # By listener.
     connections_accepted: int = 0
     connections_refused: int = 0
-    delayed: Mapping[str, int] = {}  # Requests that wait, by what they are: Fetch, Produce.
+    delayed: Mapping[str, int] = {}  # Waiting requests by API: Fetch, Produce.
     fetch_session_count: int = 0
 
 
@@ -71,14 +80,15 @@ def exported_families(
     partitions: Callable[[], Iterable[PartitionFigures]],
     now_ms: int,
 ) -> Iterator[Family]:
-    """The whole page of a broker; the two callables are asked when their part is due."""
+    """The page of a broker; the two callables run when their part is due."""
     yield from topic_families(metrics)
     yield from request_families(metrics.requests.apis)
     yield from node_families(node())
+    yield from following_families(metrics.following)
     yield from cleaner_families(metrics.cleaner, now_ms)
     yield summary(
         "kafka_log_logflushstats_logflushrateandtimems",
-        "How long forcing a log to disk took.",
+        "Time of the syncs of a log.",
         [({}, metrics.log_flush)],
         _QUANTILES,
     )
@@ -115,7 +125,7 @@ def request_families(apis: Mapping[int, ApiMetrics]) -> Iterator[Family]:
     yield Family(
         f"{prefix}_errors_total",
         "counter",
-        "Errors told in answers, for a whole request or for a part of it.",
+        "Errors in responses, for a whole request or for a part of it.",
         [
             Sample(count, labels(request=name, error=ERROR_NAMES[code]))
             for name, metrics in named
@@ -147,13 +157,26 @@ def node_families(node: NodeFigures) -> Iterator[Family]:
         node.under_min_isr_count,
     )
     yield gauge(
-        f"{controller}_activecontrollercount",
-        "1 on the node that leads the quorum.",
-        int(node.is_active_controller),
+        f"{replicas}_atminisrpartitioncount",
+        "Partitions led here with exactly as many replicas in sync as acks=all needs.",
+        node.at_min_isr_count,
+    )
+    yield counter(
+        f"{replicas}_isrexpands_total", "Replicas that came into sync.", node.isr_expansions
+    )
+    yield counter(
+        f"{replicas}_isrshrinks_total", "Changes that left lagging replicas out.", node.isr_shrinks
+    )
+    yield counter(
+        f"{replicas}_failedisrupdates_total",
+        "Changes of in-sync replicas that the controller did not make.",
+        node.isr_failures,
     )
     yield gauge(f"{controller}_globaltopiccount", "Topics in the cluster.", node.topic_count)
     yield gauge(
-        f"{controller}_globalpartitioncount", "Partitions in the cluster.", node.partition_count
+        f"{controller}_globalpartitioncount",
+        "Partitions in the cluster.",
+        node.global_partition_count,
     )
     yield gauge(
         f"{controller}_offlinepartitionscount",
@@ -191,7 +214,7 @@ def node_families(node: NodeFigures) -> Iterator[Family]:
 
 
 def cleaner_families(cleaner: CleanerMetrics, now_ms: int) -> Iterator[Family]:
-    """What log compaction is doing."""
+    """The progress of log compaction."""
     one, all_ = "kafka_log_logcleaner", "kafka_log_logcleanermanager"
     recopied = 100 * cleaner.bytes_written // cleaner.bytes_read if cleaner.bytes_read else 0
     yield counter(f"{one}_runs_total", "Logs compacted.", cleaner.runs)
@@ -206,7 +229,7 @@ def cleaner_families(cleaner: CleanerMetrics, now_ms: int) -> Iterator[Family]:
     )
     yield gauge(
         f"{all_}_uncleanable_partitions_count",
-        "Partitions that compaction had to give up.",
+        "Partitions that compaction cannot clean.",
         cleaner.uncleanable_partitions,
     )
     since = max(now_ms - cleaner.last_run_ms, 0) if cleaner.last_run_ms else 0
@@ -238,7 +261,7 @@ def _partition_samples(field: str, partitions: Sequence[PartitionFigures]) -> It
 def _names(key: int) -> tuple[str, ...]:
     """Kafka's name of an API: `ListOffsets` for LIST_OFFSETS.
 
-    Kafka counts a fetch by whom it came from as well, and dashboards ask for that.
+    Kafka counts fetches by their origin as well, and dashboards select by it.
     """
     if key == ApiKey.FETCH:
         return ("Fetch", "FetchConsumer")
@@ -246,7 +269,7 @@ def _names(key: int) -> tuple[str, ...]:
 
 
 def _with_none(durations: Durations, count: int) -> Durations:
-    """The durations, with so many requests beside them to which none applied."""
+    """A summary of durations, which also counts requests without a duration."""
     none = Durations()
     none.buckets[0] = count
     return durations.merged(none)

@@ -1,10 +1,8 @@
-"""Metrics that clients push about themselves (KIP-714): who is asked for what, and what came last.
+"""Client telemetry (KIP-714): the subscription of each client, and its newest metrics.
 
-An operator sets client metrics subscriptions; each client is told the union of those that match
-it, under an id that changes when they do. What a client pushes is kept, the newest push of each,
-until the client has been silent for long, within a bound. `client_metrics.py` shows it.
-
-Everything here is decided from values: time comes in, answers go out.
+An operator defines client metrics subscriptions. Each client receives the union of the
+subscriptions that match it, under an id that changes with them. The newest push of each client is
+kept, within a bound, until the client has been silent for long. `client_metrics.py` shows it.
 """
 
 from collections import OrderedDict
@@ -45,7 +43,7 @@ Configs = Mapping[ConfigResource, Mapping[str, str]]
 
 
 class ClientAttributes(msgspec.Struct, frozen=True):
-    """What a subscription can match a client by; the names are those of its `match` config."""
+    """The attributes of a client, under the names that a subscription's `match` config uses."""
 
     client_id: str
     client_instance_id: str
@@ -56,7 +54,7 @@ class ClientAttributes(msgspec.Struct, frozen=True):
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """What an operator wants to know, of which clients, how often."""
+    """The metrics that matching clients push, and the interval."""
 
     metrics: tuple[str, ...]
     interval_ms: int
@@ -73,7 +71,7 @@ class Instance(msgspec.Struct):
     subscription_id: int
     metrics: tuple[str, ...]
     interval_ms: int
-    round: int  # Of the subscriptions that it was matched against.
+    round: int  # The version of the subscriptions that it was matched against.
     last_get_ms: int = 0
     last_push_ms: int = 0
     last_seen_ms: int = 0
@@ -90,7 +88,7 @@ class PushedMetrics(msgspec.Struct, frozen=True):
 
 
 class Telemetry:
-    """All clients that take part, and their newest metrics."""
+    """The clients that use telemetry, and their newest metrics."""
 
     def __init__(self, size_bytes_max: int) -> None:
         self.size_bytes_max = size_bytes_max
@@ -104,7 +102,7 @@ class Telemetry:
         self.pushes_dropped = 0
 
     def use(self, configs: Configs) -> None:
-        """Follow the cluster's configs; free when they are still the same object."""
+        """Apply the cluster's configs; unchanged configs are the same object and cost nothing."""
         if configs is self._configs:
             return
         subscriptions = [
@@ -117,11 +115,16 @@ class Telemetry:
             self._round += 1
         self._configs = configs
 
-    def subscribe(self, instance_id: Uuid, client: ClientAttributes, now_ms: int) -> Instance:
-        """What a client is to push; asked again before its time, it is told to wait.
+    def is_subscribed(self, configs: Configs) -> bool:
+        """Return whether any subscription exists, whichever clients it matches."""
+        self.use(configs)
+        return bool(self._subscriptions)
 
-        It may ask at once when its last push was refused for something a new answer cures, or
-        when what it is asked for has changed.
+    def subscribe(self, instance_id: Uuid, client: ClientAttributes, now_ms: int) -> Instance:
+        """Return the subscription of a client; raise if its push interval has not passed.
+
+        A client may repeat the request early if its subscription changed, or if its last push was
+        rejected for a reason that a new subscription resolves.
         """
         instance = self._instance(instance_id, client, now_ms)
         due_ms = max(instance.last_get_ms, instance.last_push_ms) + instance.interval_ms
@@ -150,7 +153,7 @@ class Telemetry:
         try:
             self._check_turn(instance, now_ms, is_terminating=is_terminating)
             if subscription_id != instance.subscription_id:
-                raise UnknownSubscriptionId("the subscription has changed; ask for it again")
+                raise UnknownSubscriptionId("the subscription has changed; request it again")
             if not 0 <= codec <= _CODEC_MAX:
                 raise UnsupportedCompressionType(f"there is no compression type {codec}")
             if size_bytes > self.size_bytes_max:
@@ -165,7 +168,7 @@ class Telemetry:
         instance.last_error = None
 
     def store(self, instance_id: Uuid, pushed: PushedMetrics) -> None:
-        """Keep a push in place of the client's last one; the oldest go when room runs out."""
+        """Store the newest push of a client; drop the oldest pushes beyond the bound."""
         self.pushes += 1
         self._forget_push(instance_id)
         self._pushed[instance_id] = pushed
@@ -175,19 +178,19 @@ class Telemetry:
             self.pushes_dropped += 1
 
     def refused(self, instance_id: Uuid, error: type[KafkaError]) -> None:
-        """Note that a push was accepted but turned out to be unreadable."""
+        """Record that an accepted push could not be decoded."""
         if instance_id in self._instances:
             self._instances[instance_id].last_error = error
 
     def pushed(self, now_ms: int) -> list[PushedMetrics]:
-        """The newest push of every client that is not silent yet, the longest silent first."""
+        """The newest push of every active client, the oldest first."""
         for instance_id, one in list(self._pushed.items()):
             if now_ms - one.received_ms > self._silence_ms(instance_id):
                 self._forget_push(instance_id)
         return list(self._pushed.values())
 
     def _silence_ms(self, instance_id: Uuid) -> int:
-        """After which a client counts as gone: it has missed three pushes."""
+        """The time after which a client counts as gone: three missed pushes."""
         instance = self._instances.get(instance_id)
         interval_ms = PUSH_INTERVAL_MS if instance is None else instance.interval_ms
         return max(_FORGET_AFTER_MS, 3 * interval_ms)
@@ -216,7 +219,9 @@ class Telemetry:
             metrics = (ALL_METRICS,)
         interval_ms = min([PUSH_INTERVAL_MS, *(one.interval_ms for one in matching)])
         identity = f"{metrics}{interval_ms}".encode() + instance_id
-        subscription_id = crc32(identity) - (1 << 31)  # Any number that changes with them.
+        subscription_id = crc32(identity) - (
+            1 << 31
+        )  # Any number that changes with the subscriptions.
         return Instance(client, subscription_id, metrics, interval_ms, self._round)
 
     def _forget_the_silent(self, now_ms: int) -> None:
@@ -224,7 +229,7 @@ class Telemetry:
             if now_ms - instance.last_seen_ms <= max(_FORGET_AFTER_MS, 3 * instance.interval_ms):
                 return
             del self._instances[instance_id]
-            return  # One per request keeps up, as each request adds at most one.
+            return  # One per request is enough, since each request adds at most one.
 
     @staticmethod
     def _check_turn(instance: Instance, now_ms: int, *, is_terminating: bool) -> None:
@@ -239,7 +244,7 @@ class Telemetry:
 
 
 def instance_id_for(given: Uuid) -> Uuid:
-    """The id that a client has, or a new one for its first request."""
+    """The id of a client, or a new one for its first request."""
     return random_uuid() if given == ZERO else given
 
 

@@ -1,7 +1,7 @@
-"""Batches of a log as a share partition looks at them: their offsets, and which ones to skip.
+"""Batches of a log as a share partition reads them: their offsets, and which ones to skip.
 
-Records stay in the file, as with a plain fetch. Of each batch only the header is read, and only
-until the member has what it may have; the slice that is sent then ends there.
+Records stay in the file, as with a plain fetch. Only batch headers are read, and only until the
+member has the records that it may acquire; the slice that is sent then ends there.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,7 +28,7 @@ _first, _last = itemgetter(0), itemgetter(1)
 
 
 class Batches:
-    """The batches of a slice, read as far as somebody asked for them."""
+    """The batches of a slice, read lazily."""
 
     def __init__(self, slice_: LogSlice, aborted: Sequence[AbortedTransaction]) -> None:
         self._slice = slice_
@@ -68,7 +68,7 @@ class Batches:
             position, before = batch_end, last
 
     def part(self, first: int, last: int) -> LogSlice:
-        """The part of the slice that holds some offsets, from the batches that were looked at."""
+        """Return the part of the slice with some offsets, from the batches that were read."""
         seen = self._seen
         begin = bisect_left(seen, first, key=_last)
         end = bisect_right(seen, last, key=_first) - 1
@@ -85,7 +85,7 @@ class Batches:
 def read_batches(
     log: Log, offset: int, size_max: int, *, at_least_one: bool, is_read_committed: bool
 ) -> Batches | None:
-    """What a share group may see from an offset on; none if there is nothing yet."""
+    """Return the batches for a share group from an offset on; None if there are none yet."""
     bound = log.last_stable_offset if is_read_committed else log.high_watermark
     if not log.log_start_offset <= offset < bound:
         return None

@@ -1,4 +1,4 @@
-"""What share groups' configs say, read once for many fetches."""
+"""The configs of share groups, parsed once for many fetches."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -7,21 +7,22 @@ from headrace.settings.share_group import ShareGroupSettings, share_group_settin
 from headrace.shares.selection import ShareLimits
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.configs.topic_configs import TopicConfigs
+    from headrace.broker.metadata import ClusterMetadata
     from headrace.settings.broker import BrokerSettings
 
-_GROUPS_KNOWN_MAX = 10_000
+_CACHED_MAX = 10_000
 
 
 class GroupRules(NamedTuple):
-    """What a group's configs say, in the shape that each part of the work wants."""
+    """A group's configs, as settings and as limits of its share partitions."""
 
     settings: ShareGroupSettings
     limits: ShareLimits
 
 
-class _Known(NamedTuple):
-    """Rules, and what they were made of: they hold while these are the same objects."""
+class _Cached(NamedTuple):
+    """Rules, with the configs and settings from which they were made: valid while unchanged."""
 
     configs: object
     settings: "BrokerSettings"
@@ -29,20 +30,21 @@ class _Known(NamedTuple):
 
 
 class Rules:
-    """The rules of every group that took records lately."""
+    """A cache of the rules of groups."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-        self._known: dict[str, _Known] = {}
+    def __init__(self, controller: "ClusterMetadata", configs: "TopicConfigs") -> None:
+        self._controller = controller
+        self._configs = configs
+        self._cached: dict[str, _Cached] = {}
 
     def of(self, group_id: str) -> GroupRules:
-        """A group's rules, made anew only when its configs or the broker's have changed."""
-        configs = self._broker.image.configs_of(ResourceType.GROUP, group_id)
-        settings = self._broker.settings
+        """Return a group's rules, rebuilt when its configs or the broker's have changed."""
+        configs = self._controller.image.configs_of(ResourceType.GROUP, group_id)
+        settings = self._configs.settings
         mark = configs or None  # Without configs there is no object that stays the same.
-        known = self._known.get(group_id)
-        if known is not None and known.configs is mark and known.settings is settings:
-            return known.rules
+        cached = self._cached.get(group_id)
+        if cached is not None and cached.configs is mark and cached.settings is settings:
+            return cached.rules
         own = share_group_settings(configs, settings)
         limits = ShareLimits(
             own.delivery_count_limit,
@@ -51,8 +53,8 @@ class Rules:
             own.can_renew,
             bool(own.dead_letter_topic),
         )
-        if len(self._known) >= _GROUPS_KNOWN_MAX:
-            self._known.clear()
+        if len(self._cached) >= _CACHED_MAX:
+            self._cached.clear()
         rules = GroupRules(own, limits)
-        self._known[group_id] = _Known(mark, settings, rules)
+        self._cached[group_id] = _Cached(mark, settings, rules)
         return rules

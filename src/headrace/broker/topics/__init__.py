@@ -1,1 +1,1 @@
-"""Topics as this broker knows them: what it tells of them, and those that it makes itself."""
+"""Topics in responses to clients, and topics that the broker creates itself."""

@@ -1,18 +1,17 @@
-"""The topics in which coordinators keep their state: what they are called and how they are made."""
+"""The names and shapes of the topics in which coordinators store their state."""
 
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.broker.configs.config_layers import rules_of
-from headrace.controller.topics import create_topics
-from headrace.errors import CoordinatorNotAvailable, KafkaError, TopicAlreadyExists
-from headrace.protocol.schemas.create_topics import CreatableTopic, CreatableTopicConfig
+from headrace.broker.topics.new_topics import create_topics, new_topic
+from headrace.errors import CoordinatorNotAvailable, KafkaError
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.configs.topic_configs import TopicConfigs
+    from headrace.broker.metadata import ClusterMetadata
     from headrace.settings.broker import BrokerSettings
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -20,7 +19,7 @@ SHARE_GROUP_STATE = "__share_group_state"
 
 
 class Shape(NamedTuple):
-    """How an internal topic is made; the configs are Kafka's."""
+    """The partitions and configs of an internal topic, as in Kafka."""
 
     partitions: int
     replication_factor: int
@@ -66,34 +65,30 @@ def shape_of(topic: str, settings: "BrokerSettings") -> Shape:
     )
 
 
-async def create_internal(broker: "Broker", topic: str) -> None:
-    """Create an internal topic if it is not there.
+async def create_internal(
+    controller: "ClusterMetadata", configs: "TopicConfigs", topic: str
+) -> None:
+    """Create an internal topic unless it exists.
 
-    Kafka refuses to while there are fewer brokers than the replication factor asks for, and a
-    single node then coordinates nothing. We take as many replicas as there are brokers.
+    Kafka fails while there are fewer brokers than the replication factor, and a single node then
+    coordinates nothing. Headrace creates as many replicas as there are registered brokers, whether
+    they are up or not: the first client may come while a cluster starts.
     """
-    shape = shape_of(topic, broker.settings)
-    live = sum(not one.fenced for one in broker.image.brokers.values())
-    factor = max(1, min(shape.replication_factor, live))
-    configs = dict(shape.configs)
+    shape = shape_of(topic, configs.settings)
+    registered = len(controller.image.brokers)
+    factor = max(1, min(shape.replication_factor, registered))
+    given = dict(shape.configs)
     if shape.min_in_sync_replicas > 1:
-        configs["min.insync.replicas"] = str(min(shape.min_in_sync_replicas, factor))
-    wanted = CreatableTopic(
-        name=topic,
-        num_partitions=shape.partitions,
-        replication_factor=factor,
-        configs=[CreatableTopicConfig(name=name, value=text) for name, text in configs.items()],
-    )
-    controller, rules = broker.controller, rules_of(broker)
+        given["min.insync.replicas"] = str(min(shape.min_in_sync_replicas, factor))
+    wanted = new_topic(topic, shape.partitions, factor, given)
     try:
-        results = await controller.submit(
-            lambda image: create_topics(image, [wanted], controller.defaults, rules)
-        )
+        errors = await create_topics(controller, [wanted])
     except KafkaError as error:
         raise CoordinatorNotAvailable(f"{topic} could not be created: {error}") from error
-    refusal = results[0].error
-    if refusal is None:
-        log.info("created %s with %d partitions", topic, shape.partitions)
-    elif not isinstance(refusal, TopicAlreadyExists):
-        log.warning("%s was not created: %s", topic, refusal)
-        raise CoordinatorNotAvailable(f"{topic} could not be created: {refusal}")
+    for refusal in errors.values():
+        if refusal is not None:
+            _log.warning(
+                "internal topic not created", extra={"topic": topic, "error": str(refusal)}
+            )
+            raise CoordinatorNotAvailable(f"{topic} could not be created: {refusal}")
+        _log.info("internal topic created", extra={"topic": topic, "partitions": shape.partitions})

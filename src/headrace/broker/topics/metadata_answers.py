@@ -1,8 +1,7 @@
-"""Metadata answers kept as bytes: clients ask the same question over and over.
+"""A cache of encoded Metadata responses, because clients repeat the same request.
 
-An answer is good for as long as every part of the image that it shows is still the same object;
-images share what did not change, so that is a comparison of identities and costs the same
-whether the cluster has ten partitions or ten thousand.
+A response is valid while every part of the image that it shows is the same object. Images share
+unchanged parts, so the check compares identities, at a cost independent of the partitions.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,7 +14,7 @@ _TOTAL_BYTES_MAX = 1024 * 1024
 
 
 class Answer(NamedTuple):
-    """An encoded answer, and how often it tells which error: whoever sends it counts them."""
+    """An encoded response, and its error codes with their counts for the metrics."""
 
     body: bytes
     errors: tuple[tuple[int, int], ...] = ()
@@ -29,14 +28,14 @@ class _Kept(NamedTuple):
 
 
 class MetadataAnswers:
-    """Encoded answers by question, within a bound on their total size."""
+    """Encoded responses by request, within a bound on their total size."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, _Kept] = {}
         self._size_bytes = 0
 
     def find(self, question: Hashable, image: MetadataImage) -> Answer | None:
-        """The answer given last time, if nothing that it shows has changed."""
+        """Return the cached response if it is still valid."""
         kept = self._kept.get(question)
         if kept is None or kept.brokers is not image.brokers:
             return None
@@ -55,7 +54,7 @@ class MetadataAnswers:
         topics: Sequence[TopicImage] | None,
         answer: Answer,
     ) -> None:
-        """Remember an answer that shows these topics, or all of them if `topics` is None."""
+        """Cache a response that shows these topics, or all topics if `topics` is None."""
         size_bytes = len(answer.body)
         if size_bytes > _BODY_BYTES_MAX:
             return

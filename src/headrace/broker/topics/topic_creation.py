@@ -1,74 +1,72 @@
-"""Topics that come into being because a client asked for them.
+"""Automatic creation of topics that a client requests the metadata of.
 
-As in Kafka, asking starts the creation and waits for nothing: the client is told that the topic is
-unknown, which it takes as a reason to ask again, and finds it then.
+As in Kafka, the request starts the creation without waiting for it: the response reports an unknown
+topic, and the client retries until the topic exists.
 """
 
 import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.broker.configs.config_layers import rules_of
 from headrace.broker.topics.internal_topics import create_internal
+from headrace.broker.topics.new_topics import create_topics, new_topic
 from headrace.broker.topics.topology import INTERNAL_TOPICS
-from headrace.controller.topics import create_topics
-from headrace.errors import KafkaError, TopicAlreadyExists
-from headrace.protocol.schemas.create_topics import CreatableTopic
+from headrace.errors import KafkaError
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
+    from headrace.broker.configs.topic_configs import TopicConfigs
+    from headrace.broker.metadata import ClusterMetadata
+    from headrace.runtime.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 
-_BROKER_DEFAULT = -1
 _UNDER_WAY_MAX = 10_000
 
 
 class TopicCreation:
-    """Creates missing topics in the background, each of them once at a time."""
+    """Creates missing topics in the background, without concurrent attempts for one topic."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self, controller: "ClusterMetadata", configs: "TopicConfigs", tasks: "Tasks"
+    ) -> None:
+        self._controller = controller
+        self._configs = configs
+        self._tasks = tasks
         self.under_way: set[str] = set()
 
     def start(self, names: Iterable[str]) -> None:
-        """Have these topics created; a client that asks meanwhile changes nothing."""
+        """Create these topics, except those whose creation has already started."""
         wanted = [name for name in names if name not in self.under_way]
         wanted = wanted[: _UNDER_WAY_MAX - len(self.under_way)]
         if wanted:
             self.under_way.update(wanted)
-            self._broker.tasks.start(self._create(wanted), "creation of missing topics")
+            self._tasks.start(self._create(wanted), "creation of missing topics")
 
     async def _create(self, names: list[str]) -> None:
-        """One that cannot be is simply not there after: the reason goes to the log.
+        """Create topics; a failure is only logged, since no client waits for it.
 
-        The client asked what there is, not to create anything. Internal topics have a shape that
-        only those who keep them know.
+        Internal topics have their own shapes.
         """
         try:
             await self._create_plain([name for name in names if name not in INTERNAL_TOPICS])
             for name in INTERNAL_TOPICS.intersection(names):
-                await create_internal(self._broker, name)
+                await create_internal(self._controller, self._configs, name)
         except KafkaError as error:
-            _log.warning("topics that a client asked for were not created: %s", error)
+            _log.warning(
+                "topics not created automatically",
+                extra={"topics": ",".join(names), "error": str(error)},
+            )
         finally:
             self.under_way.difference_update(names)
 
     async def _create_plain(self, names: list[str]) -> None:
         if not names:
             return
-        wanted = [
-            CreatableTopic(
-                name=name, num_partitions=_BROKER_DEFAULT, replication_factor=_BROKER_DEFAULT
-            )
-            for name in names
-        ]
-        controller, rules = self._broker.controller, rules_of(self._broker)
-        results = await controller.submit(
-            lambda image: create_topics(image, wanted, controller.defaults, rules)
-        )
-        for result in results:
-            if result.error is None:
-                _log.info("created topic %s, which a client asked for", result.name)
-            elif not isinstance(result.error, TopicAlreadyExists):
-                _log.info("topic %s, which a client asked for: %s", result.name, result.error)
+        errors = await create_topics(self._controller, [new_topic(name) for name in names])
+        for name, error in errors.items():
+            if error is None:
+                _log.info("topic created automatically", extra={"topic": name})
+            else:
+                _log.info(
+                    "topic not created automatically", extra={"topic": name, "error": str(error)}
+                )

@@ -1,10 +1,11 @@
-"""The cluster as a client sees it through one listener: live brokers, leaders, offline replicas."""
+"""The cluster from the view of one listener: live brokers, leaders, offline replicas."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headrace.controller.topic_names import check_topic_name
 from headrace.errors import (
     InvalidTopicException,
+    KafkaError,
     LeaderNotAvailable,
     ListenerNotFound,
     UnknownTopicOrPartition,
@@ -17,16 +18,17 @@ from headrace.metadata.image import (
     MetadataImage,
     PartitionImage,
 )
+from headrace.protocol.hot_fetch import NodeAddress
 from headrace.protocol.metadata_topic import METADATA_TOPIC
 
 NO_NODE = -1
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that the broker keeps for itself; clients hide them from their users."""
+"""Topics for the state of coordinators; clients hide them from their users."""
 
 
 def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:
-    """Where clients of a listener reach a broker."""
+    """Return the address of a broker for the clients of a listener."""
     for endpoint in broker.endpoints:
         if endpoint.name == listener:
             return endpoint
@@ -36,7 +38,7 @@ def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:
 def live_brokers(
     image: MetadataImage, listener: str, *, include_fenced: bool = False
 ) -> Iterator[tuple[BrokerImage, Endpoint]]:
-    """The brokers that clients of this listener may talk to."""
+    """Yield the brokers that clients of this listener can reach."""
     for broker in image.brokers.values():
         endpoint = endpoint_of(broker, listener)
         if endpoint is not None and (include_fenced or not broker.fenced):
@@ -44,9 +46,9 @@ def live_brokers(
 
 
 def controller_for_clients(image: MetadataImage, node_id: int) -> int:
-    """The broker that clients send controller requests to: this one, while it is at work.
+    """Return the broker to which clients send controller requests: this one, unless it is fenced.
 
-    Clients never see the real controller. Any live broker takes such requests for it.
+    Clients never see the real controller; every live broker forwards such requests.
     """
     broker = image.brokers.get(node_id)
     if broker is not None and not broker.fenced:
@@ -55,17 +57,33 @@ def controller_for_clients(image: MetadataImage, node_id: int) -> int:
 
 
 def leader_of(image: MetadataImage, partition: PartitionImage, listener: str) -> int:
-    """The leader of a partition, or the error that says why clients cannot reach one."""
+    """Return the leader of a partition; raise if clients cannot reach one.
+
+    A fenced broker may be the leader in the metadata if it has the only replica.
+    """
     broker = image.brokers.get(partition.leader)
-    if broker is None:
+    if broker is None or broker.fenced:
         raise LeaderNotAvailable("the partition has no leader now; try again")
     if endpoint_of(broker, listener) is None:
         raise ListenerNotFound(f"leader {broker.id} has no listener {listener}")
     return broker.id
 
 
+def leader_nodes(
+    image: MetadataImage, listener: str, errors: Iterable[KafkaError]
+) -> list[NodeAddress]:
+    """Return the addresses of the leaders that errors name, for clients of a listener (KIP-951)."""
+    ids = {one.current_leader[0] for one in errors if one.current_leader is not None}
+    nodes = []
+    for broker in map(image.brokers.get, sorted(ids)):
+        endpoint = None if broker is None else endpoint_of(broker, listener)
+        if broker is not None and endpoint is not None:
+            nodes.append(NodeAddress(broker.id, endpoint.host, endpoint.port, broker.rack))
+    return nodes
+
+
 def offline_replicas(image: MetadataImage, partition: PartitionImage, listener: str) -> list[int]:
-    """The replicas that clients of this listener cannot reach, or whose disk has failed."""
+    """Return the replicas that clients of this listener cannot reach, or whose disk has failed."""
     return [
         replica
         for replica in partition.replicas
@@ -87,7 +105,7 @@ def _is_online(
 
 
 def why_missing(topic: str) -> InvalidTopicException | UnknownTopicOrPartition:
-    """The error for a name that no topic has: could there be one at all?"""
+    """Return the error for an unknown topic: an invalid name, or a missing topic."""
     try:
         if topic != METADATA_TOPIC:
             check_topic_name(topic)

@@ -1,7 +1,7 @@
-"""Server-side assignors (KIP-848): who of a group's members shall have which partitions.
+"""Server-side assignors (KIP-848), which distribute partitions among the members of a group.
 
-An assignor is a pure function of what members ask for, what they were to have so far, and what
-topics there are. It says where the group shall get to; `groups/reconciliation.py` says how.
+An assignor is a pure function of the members' subscriptions, their previous targets and the topics.
+It returns targets; `groups/consumer/reconciliation.py` moves each member to its target in steps.
 """
 
 from headrace.groups.assignors.range import assign_ranges
@@ -14,7 +14,7 @@ from headrace.groups.assignors.specification import (
 from headrace.groups.assignors.uniform import assign_uniformly
 
 ASSIGNORS: dict[str, Assign] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""By the name that members and `group.consumer.assignors` call them."""
+"""The assignors by their names in `group.consumer.assignors`."""
 
 __all__ = [
     "ASSIGNORS",

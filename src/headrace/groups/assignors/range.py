@@ -1,8 +1,8 @@
 """The range assignor: each topic's partitions in runs, in the order of the members.
 
-Members that want the same topics get the same partition numbers of each, so records with the
-same key in topics of equal size meet in one member (co-partitioning). That is what one asks for
-it for, hence it moves partitions when it must, and looks at no racks.
+Members with the same topics get the same partition numbers of each, so records with the same key
+in topics of equal size reach one member (co-partitioning). This is its purpose, hence it moves
+partitions when it must, and ignores racks.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from headrace.protocol.uuids import Uuid
 def assign_ranges(
     members: Mapping[str, MemberSpecification], topics: Mapping[Uuid, TopicSpecification]
 ) -> dict[str, Assignment]:
-    """Give every member a run of each of its topics; the first members get what is left over."""
+    """Assign every member a run of each of its topics; the first members get the remainder."""
     shares: dict[str, dict[Uuid, frozenset[int]]] = {member_id: {} for member_id in members}
     ordered = sorted(members, key=lambda member_id: _place(member_id, members[member_id]))
     for topic_id, topic in topics.items():

@@ -1,8 +1,8 @@
-"""The simple assignor of share groups (KIP-932): everyone has work, and no partition waits.
+"""The simple assignor of share groups (KIP-932): every member and every partition is assigned.
 
-Members of a share group may share a partition, so there is enough for all: each partition gets
-as many members as it takes that every member has one, and members get equally many. What a
-member had it keeps as far as that allows, because a new leader of its records costs a session.
+Members of a share group may share a partition. Each partition gets as many members as necessary
+for every member to have one, and members get equal numbers. Members keep their partitions as far
+as possible, because a change of partition leader costs a session.
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ _TopicPartition = tuple[Uuid, int]
 def assign_simply(
     members: Mapping[str, MemberSpecification], partitions: Mapping[Uuid, Collection[int]]
 ) -> dict[str, Assignment]:
-    """Share out the partitions that may be assigned, all at once if all members want the same.
+    """Assign the partitions, together if all members subscribe to the same topics.
 
-    If they want different topics, each topic is shared out by itself among those who want it.
+    With different subscriptions each topic is assigned separately among its subscribers.
     """
     shares: dict[str, set[_TopicPartition]] = {member_id: set() for member_id in members}
     for topics in _rounds(members, partitions):
@@ -34,7 +34,7 @@ def assign_simply(
 def _rounds(
     members: Mapping[str, MemberSpecification], partitions: Mapping[Uuid, Collection[int]]
 ) -> list[frozenset[Uuid]]:
-    """The topics that are shared out together."""
+    """The topics whose partitions are assigned together."""
     wanted = {member.topics for member in members.values()}
     existing = frozenset().union(*wanted) & partitions.keys()
     if len({topics & existing for topics in wanted}) == 1:
@@ -75,7 +75,7 @@ def _share_out(
 
 
 def _quotas(slots: int, previous: Mapping[str, Sequence[_TopicPartition]]) -> dict[str, int]:
-    """How much each member gets; one more for those who have most, so that they can keep it."""
+    """The quota of each member; members with the most partitions get the odd ones."""
     ordered = sorted(previous, key=lambda one: (-len(previous[one]), one))
     each, more = divmod(slots, len(ordered))
     return {one: each + (index < more) for index, one in enumerate(ordered)}

@@ -1,4 +1,4 @@
-"""What an assignor is told, and what it answers."""
+"""The input and output of an assignor."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ Assignment = Mapping[Uuid, frozenset[int]]
 
 
 class MemberSpecification(msgspec.Struct, frozen=True):
-    """A member as an assignor sees it: what it wants, and what it was to have so far."""
+    """A member for an assignor: its subscription and its current target."""
 
     topics: frozenset[Uuid]
     previous: Assignment = {}
@@ -20,7 +20,7 @@ class MemberSpecification(msgspec.Struct, frozen=True):
 
 
 class TopicSpecification(msgspec.Struct, frozen=True):
-    """A topic as an assignor sees it; `racks` are those of each partition's replicas."""
+    """A topic for an assignor; `racks` are the racks of each partition's replicas."""
 
     partitions: int
     racks: tuple[frozenset[str], ...] = ()
@@ -32,5 +32,5 @@ Assign = Callable[
 ]
 """From members by id and topics by id to the share of every member.
 
-Topics that members want but that are not given do not exist, and nobody gets any of them.
+Subscribed topics that are not in the second argument do not exist and are not assigned.
 """

@@ -1,9 +1,9 @@
-"""The uniform assignor: everyone as much as everyone else, and as little moved as possible.
+"""The uniform assignor: balanced assignments with as few moves as possible.
 
-Members with equal subscriptions end within one partition of each other. With different
-subscriptions no single move of a partition could bring two members closer together. What a
-member was to have before it keeps, up to its quota. Among what is handed out or taken away,
-partitions with a replica in the member's rack are preferred; balance and stickiness come first.
+Members with equal subscriptions differ by at most one partition. With different subscriptions no
+single move of a partition could bring two members closer together. Members keep their previous
+partitions up to their quota. Among partitions to assign or revoke, those with a replica in the
+member's rack are preferred; balance and stickiness come first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,12 @@ _Shares = dict[str, list[_Partition]]
 
 
 def assign_uniformly(members: _Members, topics: _Topics) -> dict[str, Assignment]:
-    """Balance the partitions over the members that want them."""
+    """Balance the partitions over the members that subscribe to them."""
     if not members:
         return {}
     shares = _kept(members, topics)
-    wishes = {frozenset(member.topics & topics.keys()) for member in members.values()}
-    if len(wishes) == 1:
+    subscriptions = {frozenset(member.topics & topics.keys()) for member in members.values()}
+    if len(subscriptions) == 1:
         _fill_quotas(shares, members, topics)
     else:
         _fill_unlike(shares, members, topics)
@@ -41,7 +41,7 @@ def assign_uniformly(members: _Members, topics: _Topics) -> dict[str, Assignment
 
 
 def _kept(members: _Members, topics: _Topics) -> _Shares:
-    """What each member may keep: wanted still, there still, and nobody else's."""
+    """The partitions each member may keep: subscribed, existing and exclusive."""
     taken: set[_Partition] = set()
     shares: _Shares = {}
     for member_id in sorted(members):
@@ -58,7 +58,7 @@ def _kept(members: _Members, topics: _Topics) -> _Shares:
 
 
 def _fill_quotas(shares: _Shares, members: _Members, topics: _Topics) -> None:
-    """Equal subscriptions: cut everyone to its quota, then deal out what is free."""
+    """Reduce members with equal subscriptions to their quota, then assign the free partitions."""
     wanted = next(iter(members.values())).topics & topics.keys()
     every = _partitions(wanted, topics)
     quotas = _quotas(shares, len(every))
@@ -72,7 +72,7 @@ def _fill_quotas(shares: _Shares, members: _Members, topics: _Topics) -> None:
 
 
 def _quotas(shares: _Shares, total: int) -> dict[str, int]:
-    """How many partitions each member gets: whoever has more already keeps the odd ones."""
+    """The number of partitions of each member; members with more partitions keep the odd ones."""
     least, odd = divmod(total, len(shares))
     by_size = sorted(shares, key=lambda member_id: -len(shares[member_id]))
     return {member_id: least + (place < odd) for place, member_id in enumerate(by_size)}
@@ -90,7 +90,7 @@ def _deal_near(
     members: _Members,
     topics: _Topics,
 ) -> list[_Partition]:
-    """Give partitions to members in a rack of theirs, the least loaded first; return the rest."""
+    """Give partitions to members in the same rack, the least loaded first; return the others."""
     by_rack: dict[str, list[str]] = {}
     for member_id, member in members.items():
         if member.rack is not None:
@@ -114,7 +114,7 @@ def _deal_near(
 
 
 def _deal(free: Iterable[_Partition], shares: _Shares, quotas: Mapping[str, int]) -> None:
-    """Deal like cards, so that each topic is spread over many members."""
+    """Deal the partitions in turn, so that each topic is spread over many members."""
     remaining = iter(free)
     hungry = [member_id for member_id in shares if len(shares[member_id]) < quotas[member_id]]
     while hungry:
@@ -133,7 +133,7 @@ def _fill_unlike(shares: _Shares, members: _Members, topics: _Topics) -> None:
             able = takers[partition.topic_id]
             shares[_emptiest(able, partition, shares, members, topics)].append(partition)
     while any(_lighten(member_id, shares, takers) for member_id in list(shares)):
-        pass  # Every move lowers the sum of squares of the loads, so this comes to an end.
+        pass  # Every move lowers the sum of squares of the loads, so this ends.
 
 
 def _takers(members: _Members, topics: _Topics) -> dict[Uuid, list[str]]:
@@ -154,7 +154,7 @@ def _emptiest(
 
 
 def _lighten(member_id: str, shares: _Shares, takers: Mapping[Uuid, list[str]]) -> bool:
-    """Give what others want and have at least two partitions fewer for; say whether any was."""
+    """Move partitions to members with at least two fewer; return whether any moved."""
     share = shares[member_id]
     count = len(share)
     for topic_id in sorted({partition.topic_id for partition in share}):

@@ -1,1 +1,1 @@
-"""What a pipeline comes to before it runs: who reads whom, which columns, what is wrong."""
+"""Analysis of a pipeline before it runs: the graph, the columns, the problems."""

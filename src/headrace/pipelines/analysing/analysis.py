@@ -1,12 +1,12 @@
-"""Every query of a pipeline analysed by Spark, over empty frames with the right columns.
+"""Analysis of every query of a pipeline by Spark, over empty frames with the right columns.
 
 Nothing is read and no process is started. The datasets are taken in the order of the graph, so
-that the columns of what a query reads are known; what a Python function reads beyond that is
-analysed when it asks for it. A dataset that something is wrong with has no columns: the queries
-that read it are not analysed, and not complained about.
+that the columns of a query's inputs are known; further inputs of a Python function are analysed
+when it reads them. A dataset with a problem has no columns: queries that read it are neither
+analysed nor reported.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
-from headrace.pipelines.analysing import doubled_columns, raw_days
-from headrace.pipelines.analysing.agreement import Part, agreed, as_declared
-from headrace.pipelines.analysing.flow_additions import FlowAsRun, bringing_day, keeping_bytes
+from headrace.pipelines import model
+from headrace.pipelines.analysing import raw_days
+from headrace.pipelines.analysing.agreement import (
+    Part,
+    agreed,
+    as_declared,
+    doubled_column_complaints,
+)
+from headrace.pipelines.analysing.flow_additions import FlowAsRun, adding_day, keeping_bytes
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.analysing.original_bytes import source_behind
 from headrace.pipelines.analysing.origins import origin_of, origins_of, shared, with_origins
@@ -29,26 +35,11 @@ from headrace.pipelines.analysing.stand_ins import (
     source_schema,
 )
 from headrace.pipelines.analysing.unhandled_errors import unhandled
-from headrace.pipelines.model import (
-    ERROR,
-    RESERVED,
-    Changes,
-    Dataset,
-    Flow,
-    MaterializedView,
-    Pipeline,
-    Place,
-    Sink,
-    Source,
-    StreamingTable,
-    TemporaryView,
-)
-from headrace.pipelines.names import is_source, quarantine_of, source_name
+from headrace.pipelines.declaring.names import is_source, quarantine_of, source_name
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
-from headrace.pipelines.quarantine import may_refuse
-from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.sequences import SEQUENCE, sequence_column, sequenced
-from headrace.pipelines.sources import admitted, metadata_prefix
+from headrace.pipelines.queries.resolving import evaluate
+from headrace.pipelines.queries.sequences import SEQUENCE, sequence_column, sequenced
+from headrace.pipelines.queries.sources import admitted, metadata_prefix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,40 +49,33 @@ if TYPE_CHECKING:
 
 
 class UnknownColumns(Exception):
-    """What a query reads could not be analysed; that was complained about where it is declared."""
+    """A query reads a dataset that could not be analysed; the problem is at its declaration."""
 
 
 class Analysis:
-    """What Spark says of a pipeline's queries.
+    """Spark's findings about the queries of a pipeline: columns, reads, frames and problems.
 
-    `standing` finds the tables that are there already.
+    `existing` returns the table of a name that the lake has already.
     """
 
     def __init__(
         self,
         spark: "SparkSession",
-        pipeline: Pipeline,
-        standing: "Callable[[str], Table | None]" = lambda _: None,
+        pipeline: model.Pipeline,
+        existing: "Callable[[str], Table | None]" = lambda _: None,
     ) -> None:
         self.spark = spark
         self.pipeline = pipeline
-        self._standing = standing
         self.stand_ins = StandIns(spark)
         self.problems: list[Problem] = []
-        self.reads: dict[str, list[Read]] = {}
-        """What each query has asked for, by the name of its flow or view."""
-        self.schemas: dict[str, StructType] = {}
-        """The columns of each dataset that could be analysed."""
-        self.histories: dict[str, pa.Schema] = {}
-        """The columns of what is remembered beside each table of changes."""
-        self.frames: dict[str, DataFrame] = {}
-        """The frame of each query, by the name of its flow or view."""
-        self.flows: dict[str, Flow] = {flow.name: flow for flow in pipeline.flows}
-        """Each flow as it is run, with what it brings beyond its query."""
-        self.days: dict[str, raw_days.Days] = {}
-        """What becomes of each table of raw that says nothing of its partitions."""
-        self.aside: dict[str, frozenset[str]] = {}
-        """The sources whose unreadable records are kept away from a query, by its name."""
+        self._existing = existing
+        self._reads: dict[str, list[Read]] = {}
+        self._columns: dict[str, StructType] = {}
+        self._histories: dict[str, pa.Schema] = {}
+        self._frames: dict[str, DataFrame] = {}
+        self._flows: dict[str, model.Flow] = {flow.name: flow for flow in pipeline.flows}
+        self._days: dict[str, raw_days.Days] = {}
+        self._side_outputs: dict[str, frozenset[str]] = {}
         self._consumers: dict[str, list[Consumer]] = {}
         for consumer in consumers(pipeline):
             self._consumers.setdefault(consumer.target, []).append(consumer)
@@ -99,21 +83,75 @@ class Analysis:
         self._done: set[str] = set()
         self._underway: list[str] = []
 
+    @property
+    def reads(self) -> Mapping[str, Sequence[Read]]:
+        """The datasets that each query has read, by the name of its flow or view."""
+        return self._reads
+
+    @property
+    def columns(self) -> "Mapping[str, StructType]":
+        """The columns of each dataset and source that could be analysed."""
+        return self._columns
+
+    @property
+    def frames(self) -> "Mapping[str, DataFrame]":
+        """The frame of each query that could be analysed, by the name of its flow or view."""
+        return self._frames
+
+    def flow(self, name: str) -> model.Flow:
+        """Return a flow as it runs: with the columns that are added to its query."""
+        return self._flows[name]
+
+    def history(self, table: str) -> pa.Schema | None:
+        """Return the columns of the history beside a table of changes; None for other tables."""
+        return self._histories.get(table)
+
+    def side_outputs(self, query: str) -> frozenset[str]:
+        """Return the sources whose unreadable records are kept away from a flow or view."""
+        return self._side_outputs.get(query, frozenset())
+
+    def undated(self) -> dict[str, str]:
+        """Return the raw tables without partitions by topic and day, each with the reason."""
+        return {name: days.obstacle for name, days in self._days.items() if days.obstacle}
+
+    def adds_day_to(self, table: str) -> bool:
+        """Return whether every flow into a table gets its day added, and none brings its own."""
+        days = self._days.get(table)
+        flows = frozenset() if days is None else days.added_to
+        return bool(flows) and flows == {flow.name for flow in self.pipeline.flows_into(table)}
+
+    def may_refuse(self, name: str) -> bool:
+        """Return whether rows, or the records behind them, may go to a dataset's quarantine."""
+        dataset = self.pipeline.datasets[name]
+        made = self._consumers.get(name, ())
+        if any(self._side_outputs.get(one.name) for one in made):
+            return True
+        expectations = getattr(dataset, "expectations", ())
+        if any(one.on_violation is model.Violation.QUARANTINE for one in expectations):
+            return True
+        frames = [self._frames[one.name] for one in made if one.name in self._frames]
+        return not isinstance(dataset, model.Sink) and any(
+            model.ERROR in frame.columns for frame in frames
+        )
+
+    def complain(self, text: str, location: model.Location) -> None:
+        self.problems.append(Problem(text, location))
+
     def run(self) -> None:
         """Analyse everything."""
         for name in graph_of(self.pipeline).order():
             self.analyse(name)
 
     def graph(self) -> Graph:
-        """Who reads whom, as Spark has seen it; of what it could not see, as it is written."""
-        return graph_of(self.pipeline, self.reads)
+        """Return the graph as Spark sees it; queries that failed count as written."""
+        return graph_of(self.pipeline, self._reads)
 
     def analyse(self, name: str) -> None:
-        """Find out the columns of one dataset or source, if that was not done yet."""
+        """Determine the columns of a dataset or source, once."""
         if name in self._done:
             return
         if name in self._underway:
-            raise UnknownColumns(name)  # A circle; the graph tells which.
+            raise UnknownColumns(name)  # `graph` reports the circle.
         self._underway.append(name)
         try:
             if is_source(name):
@@ -125,186 +163,178 @@ class Analysis:
         self._done.add(name)
 
     def columns_of(self, name: str) -> "StructType":
-        """The columns of what a query reads; UnknownColumns if they cannot be told."""
+        """Return the columns of a query's input; UnknownColumns if it could not be analysed."""
         if (owner := self._quarantines.get(name)) is not None:
             return self._quarantine(owner, name)
         self.analyse(name)
-        if name not in self.schemas:
+        if name not in self._columns:
             raise UnknownColumns(name)
-        return self.schemas[name]
+        return self._columns[name]
 
-    def partition_by(self, dataset: StreamingTable | MaterializedView) -> tuple[str, ...]:
-        """By what a table is to be partitioned, declared or not."""
-        days = self.days.get(dataset.name)
+    def partition_by(
+        self, dataset: model.StreamingTable | model.MaterializedView
+    ) -> tuple[str, ...]:
+        """Return the partition columns of a table, declared or by default."""
+        days = self._days.get(dataset.name)
         is_by_day = days is not None and days.obstacle is None
         return raw_days.PARTITIONS if is_by_day else dataset.partition_by or ()
 
-    def sets_aside(self, name: str) -> bool:
-        """Whether records that cannot be read are kept away from what fills a dataset."""
-        return any(self.aside.get(one.name) for one in self._consumers.get(name, ()))
-
     @contextmanager
-    def complaining(self, place: Place, what: str = "") -> Iterator[None]:
-        """Turn what Spark or a user's function raises into a problem at its line."""
+    def complaining(self, location: model.Location, what: str = "") -> Iterator[None]:
+        """Turn an error of Spark or of a user's function into a problem at its line."""
         try:
             yield
         except UnknownColumns:
             return
         except PipelineError as error:
-            self.problems += error.placed(place, what)
+            self.problems += error.located(location, what)
         except Exception as error:
-            # A user's function may raise anything, and the other queries are to be seen too.
-            self.problems.append(Problem(what + short_text(error), self._place_of(error, place)))
+            # A user's function may raise anything; the other queries are still checked.
+            self.problems.append(
+                Problem(what + short_text(error), self._location_of(error, location))
+            )
 
-    def _place_of(self, error: BaseException, place: Place) -> Place:
+    def _location_of(self, error: BaseException, location: model.Location) -> model.Location:
         if found := line_in_folder(error, self.pipeline.directory):
-            return Place(*found)
+            return model.Location(*found)
         line = line_of(error)
-        is_in_query = line is not None and place.file.endswith(".sql") and line >= place.line
-        return Place(place.file, line) if line is not None and is_in_query else place
+        is_in_query = line is not None and location.file.endswith(".sql") and line >= location.line
+        return model.Location(location.file, line) if line is not None and is_in_query else location
 
     def _quarantine(self, owner: str, name: str) -> "StructType":
-        """The columns of every quarantine, if this one is ever made."""
+        """Return the columns of a quarantine, which must be possible for its owner."""
         from headrace.spark.tables.schemas import schema_of
 
         self.analyse(owner)
-        brought = [
-            column
-            for consumer in self._consumers.get(owner, [])
-            if consumer.name in self.frames
-            for column in self.frames[consumer.name].columns
-        ]
-        expectations = getattr(self.pipeline.datasets[owner], "expectations", ())
-        is_fed = owner in self._consumers
-        if is_fed and not may_refuse(brought, expectations, sets_aside=self.sets_aside(owner)):
+        if owner in self._consumers and not self.may_refuse(owner):
             raise PipelineError(
-                f"{owner} refuses no rows, so there is no {name}; quarantine takes records that"
-                f" cannot be read, and rows that have an {ERROR} or break an expectation that says"
-                " so"
+                f"{owner} rejects no rows, so {name} does not exist; quarantine gets records that"
+                f" cannot be read, rows with an {model.ERROR}, and rows that break an expectation"
+                " with quarantine as its consequence"
             )
         return schema_of(QUARANTINE_SCHEMA)
 
     def _source(self, name: str) -> None:
         source = self.pipeline.sources.get(source_name(name))
         if source is None:
-            return  # The graph says so.
-        with self.complaining(source.place, f"{name}: "):
+            return  # The graph reports it.
+        with self.complaining(source.location, f"{name}: "):
             known = raw_days.record_origins(metadata_prefix(source))
-            self.schemas[name] = with_origins(self._admitted(source).schema, known)
+            self._columns[name] = with_origins(self._admitted(source).schema, known)
 
-    def _admitted(self, source: Source) -> "DataFrame":
+    def _admitted(self, source: model.Source) -> "DataFrame":
         if source.connector not in CONNECTORS:
-            # Whatever else Spark reads as a stream, as tests have it, tells its columns itself.
+            # Other streaming formats of Spark, as in tests, report their own columns.
             reader = self.spark.readStream.format(source.connector)
             return admitted(reader.options(**source.options).load(), source)
         columns = source_schema(source, self.pipeline.settings)
         return admitted(self.stand_ins.table(columns), source)
 
-    def _dataset(self, dataset: Dataset) -> None:
+    def _dataset(self, dataset: model.Dataset) -> None:
         from headrace.spark.tables.schemas import schema_of
 
         made = self._consumers.get(dataset.name, [])
         for consumer in made:
-            with self.complaining(consumer.place):
-                self.frames[consumer.name] = self._evaluated(consumer)
-                self.aside[consumer.name] = self._unhandled(consumer, dataset)
+            with self.complaining(consumer.location):
+                self._frames[consumer.name] = self._evaluated(consumer)
+                self._side_outputs[consumer.name] = self._unhandled(consumer, dataset)
                 self._keep_bytes(consumer)
-        if isinstance(dataset, TemporaryView | Sink):
-            if dataset.name in self.frames:
-                self.schemas[dataset.name] = self.frames[dataset.name].schema
+        if isinstance(dataset, model.TemporaryView | model.Sink):
+            if dataset.name in self._frames:
+                self._columns[dataset.name] = self._frames[dataset.name].schema
             return
         if not made:
-            standing = self._standing(dataset.name)
-            if standing is not None:
-                # A replay that keeps it reads it as it is, and has no flows into it.
-                self.schemas[dataset.name] = schema_of(standing.schema)
+            existing = self._existing(dataset.name)
+            if existing is not None:
+                # A replay that keeps this table reads it as is, without flows into it.
+                self._columns[dataset.name] = schema_of(existing.schema)
             return
-        if any(one.name not in self.frames for one in made):
+        if any(one.name not in self._frames for one in made):
             return
-        with self.complaining(dataset.place, f"{dataset.name}: "):
+        with self.complaining(dataset.location, f"{dataset.name}: "):
             raise_if_any(self._doubled(dataset, made))
-            if raw_days.is_left_open(dataset):
+            if raw_days.has_default_partitions(dataset):
                 self._partition_by_day(dataset, made)
-            self.schemas[dataset.name] = self._stored(dataset, made)
+            self._columns[dataset.name] = self._stored(dataset, made)
 
     def _evaluated(self, consumer: Consumer) -> "DataFrame":
-        reader = RecordingReader(self, self.reads.setdefault(consumer.name, []))
+        reader = RecordingReader(self, self._reads.setdefault(consumer.name, []))
         return evaluate(consumer.query, reader)
 
-    def _unhandled(self, consumer: Consumer, dataset: Dataset) -> frozenset[str]:
-        """What a query does not take care of; one that is not stored is part of its readers."""
-        if isinstance(dataset, TemporaryView):
+    def _unhandled(self, consumer: Consumer, dataset: model.Dataset) -> frozenset[str]:
+        """Return the sources whose unreadable records a query ignores; its readers cover a view."""
+        if isinstance(dataset, model.TemporaryView):
             return frozenset()
-        return unhandled(consumer.query, consumer.name, self.pipeline, self.reads)
+        return unhandled(consumer.query, consumer.name, self.pipeline, self._reads)
 
     def _keep_bytes(self, consumer: Consumer) -> None:
-        """Let a flow bring the bytes of its records, where quarantine may want them."""
-        flow = self.flows.get(consumer.name)
-        source = source_behind(consumer.query, self.pipeline, self.reads[consumer.name])
+        """Add the records' bytes to a flow if quarantine may need them."""
+        flow = self._flows.get(consumer.name)
+        source = source_behind(consumer.query, self.pipeline, self._reads[consumer.name])
         if flow is None or source is None:
             return
         self._put(
             keeping_bytes(
-                FlowAsRun(flow, self.frames[flow.name]),
+                FlowAsRun(flow, self._frames[flow.name]),
                 source,
                 self.pipeline,
                 lambda query: self._evaluated(replace(consumer, query=query)),
-                sets_aside=bool(self.aside[flow.name]),
+                has_side_output=bool(self._side_outputs[flow.name]),
             )
         )
 
-    def _partition_by_day(self, table: StreamingTable, made: Sequence[Consumer]) -> None:
-        """Let a table of raw have its usual partitions, and its flows bring the day."""
-        frames = {one.name: self.frames[one.name] for one in made}
-        days = raw_days.days_of(table, frames, self._standing(table.name))
-        self.days[table.name] = days
+    def _partition_by_day(self, table: model.StreamingTable, made: Sequence[Consumer]) -> None:
+        """Add the default partitions to a raw table, and the day to its flows."""
+        frames = {one.name: self._frames[one.name] for one in made}
+        days = raw_days.days_of(table, frames, self._existing(table.name))
+        self._days[table.name] = days
         for name in days.added_to:
-            self._put(bringing_day(FlowAsRun(self.flows[name], frames[name]), table.name))
+            self._put(adding_day(FlowAsRun(self._flows[name], frames[name]), table.name))
 
     def _put(self, made: FlowAsRun) -> None:
-        self.flows[made.flow.name] = made.flow
-        self.frames[made.flow.name] = made.frame
+        self._flows[made.flow.name] = made.flow
+        self._frames[made.flow.name] = made.frame
 
-    def _doubled(self, dataset: Dataset, made: Sequence[Consumer]) -> Iterator[Problem]:
-        """What flows bring twice to a table that would keep it."""
-        if isinstance(dataset, StreamingTable) and dataset.schema:
+    def _doubled(self, dataset: model.Dataset, made: Sequence[Consumer]) -> Iterator[Problem]:
+        """Yield problems with columns that a table would get twice."""
+        if isinstance(dataset, model.StreamingTable) and dataset.schema:
             declared = [(name, "") for name in parsed_schema(dataset.schema).names]
-            for text in doubled_columns.complaints(dataset.name, declared, ""):
-                yield Problem(text, dataset.place)
+            for text in doubled_column_complaints(dataset.name, declared, ""):
+                yield Problem(text, dataset.location)
         for one in made:
             changes = self._changes(one)
-            left_out = {*RESERVED, *(changes.except_columns if changes else ())}
-            fields = self.frames[one.name].schema.fields
+            left_out = {*model.RESERVED, *(changes.except_columns if changes else ())}
+            fields = self._frames[one.name].schema.fields
             brought = [(field.name, origin_of(field)) for field in fields]
             kept = [column for column in brought if column[0] not in left_out]
-            for text in doubled_columns.complaints(dataset.name, kept, one.query):
-                yield Problem(text, one.place)
+            for text in doubled_column_complaints(dataset.name, kept, one.query):
+                yield Problem(text, one.location)
 
-    def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
-        """The columns that a table keeps of what its flows bring."""
+    def _stored(self, dataset: model.Dataset, made: Sequence[Consumer]) -> "StructType":
+        """Return the columns that a table stores of its flows' columns."""
         from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
         declared = pa.schema([])
-        if isinstance(dataset, StreamingTable) and dataset.schema:
+        if isinstance(dataset, model.StreamingTable) and dataset.schema:
             declared = arrow_schema_of(parsed_schema(dataset.schema))
-        parts = [Part("its schema", dataset.place, declared)] if len(declared) else []
+        parts = [Part("its schema", dataset.location, declared)] if len(declared) else []
         histories = []
         for consumer in made:
-            columns, history = self._brought(consumer)
-            parts.append(Part(consumer.name, consumer.place, as_declared(columns, declared)))
+            columns, history = self._added_columns(consumer)
+            parts.append(Part(consumer.name, consumer.location, as_declared(columns, declared)))
             if history is not None:
-                histories.append(Part(consumer.name, consumer.place, history))
+                histories.append(Part(consumer.name, consumer.location, history))
         if histories:
             what = f"{dataset.name}, KEYS and SEQUENCE BY"
-            self.histories[dataset.name] = agreed(what, histories)
-        known = shared(origins_of(self.frames[one.name].schema) for one in made)
+            self._histories[dataset.name] = agreed(what, histories)
+        known = shared(origins_of(self._frames[one.name].schema) for one in made)
         return with_origins(schema_of(agreed(dataset.name, parts)), known)
 
-    def _brought(self, consumer: Consumer) -> tuple[pa.Schema, pa.Schema | None]:
-        """The columns that a flow brings to its table, and to what is remembered of changes."""
-        from headrace.lake.changes import history_schema, target_schema
+    def _added_columns(self, consumer: Consumer) -> tuple[pa.Schema, pa.Schema | None]:
+        """Return the columns that a flow adds to its table, and to the history of changes."""
+        from headrace.lake.applied_changes import history_schema, target_schema
 
-        frame = self.frames[consumer.name]
+        frame = self._frames[consumer.name]
         changes = self._changes(consumer)
         if changes is None:
             return kept_columns(frame.schema), None
@@ -317,31 +347,31 @@ class Analysis:
         )
         return target, history_schema(events, keys=changes.keys, sequence_by=sequence)
 
-    def _changes(self, consumer: Consumer) -> Changes | None:
-        flow = self.flows.get(consumer.name)
+    def _changes(self, consumer: Consumer) -> model.Changes | None:
+        flow = self._flows.get(consumer.name)
         return None if flow is None else flow.changes
 
-    def _events(self, frame: "DataFrame", changes: Changes) -> tuple[pa.Schema, str]:
-        """The columns of change events, and which of them is the sequence."""
+    def _events(self, frame: "DataFrame", changes: model.Changes) -> tuple[pa.Schema, str]:
+        """Return the columns of change events, and the name of the sequence."""
         events = self._sequenced_columns(frame, changes)
         sequence = sequence_column(changes, frame.columns)
         for column in (*changes.keys, sequence):
             if column not in events.names:
-                raise UnknownColumns(column)  # The checks of the flow say so.
+                raise UnknownColumns(column)  # The checks of the flow report it.
         return events, sequence
 
-    def _sequenced_columns(self, frame: "DataFrame", changes: Changes) -> pa.Schema:
+    def _sequenced_columns(self, frame: "DataFrame", changes: model.Changes) -> pa.Schema:
         from pyspark.errors import PySparkException
 
         try:
             return kept_columns(sequenced(frame, changes).schema)
         except PySparkException as error:
-            # The checks of the flow say so.
+            # The checks of the flow report it.
             raise UnknownColumns(changes.sequence_by) from error
 
 
 class RecordingReader:
-    """Gives empty frames, and notes what was asked for."""
+    """Returns empty frames, and records the names that were read."""
 
     def __init__(self, analysis: Analysis, reads: list[Read]) -> None:
         self._analysis = analysis
@@ -363,7 +393,7 @@ class RecordingReader:
             self._reads.append(read)
         analysis = self._analysis
         dataset = analysis.pipeline.datasets.get(name)
-        if isinstance(dataset, TemporaryView):
+        if isinstance(dataset, model.TemporaryView):
             analysis.analyse(name)
             if name not in analysis.frames:
                 raise UnknownColumns(name)
@@ -373,8 +403,8 @@ class RecordingReader:
 
 
 def kept_columns(schema: "StructType") -> pa.Schema:
-    """What a table keeps of a flow's columns: all but those that are about the row."""
+    """Return the columns of a flow that a table stores: all but those about the row."""
     from headrace.spark.tables.schemas import arrow_schema_of
 
     columns = arrow_schema_of(schema)
-    return pa.schema([field for field in columns if field.name not in RESERVED])
+    return pa.schema([field for field in columns if field.name not in model.RESERVED])

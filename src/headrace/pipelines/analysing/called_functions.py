@@ -1,4 +1,4 @@
-"""The functions behind the query of a pipeline in Python: its own, and those that it calls."""
+"""The functions behind a Python query: its own, and those that it calls."""
 
 import sysconfig
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _INSTALLED = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[2]))
-"""Where Python's own files and ours are; both change by releases only."""
+"""The folders of Python's own files and of headrace; both change by releases only."""
 
 
 def called(function: Any) -> Iterator[FunctionType]:
-    """A function, and those of its globals and closure that are no installed package's."""
+    """Yield a function, and those in its globals and closure outside of installed packages."""
     yield from _called(function, set())
 
 
 def named_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What the names in a function's code stand for: globals, its closure, what modules have."""
+    """Yield the values of names in a function's code: globals, closure, attributes of modules."""
     names = list(dict.fromkeys(names_of(function.__code__)))
     for name in names:
         value = function.__globals__.get(name)
@@ -31,7 +31,7 @@ def named_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def names_of(code: CodeType) -> Iterator[str]:
-    """The names in a function's code, and in that of functions within it."""
+    """Yield the names in a function's code, and in nested functions."""
     yield from code.co_names
     for one in code.co_consts:
         if isinstance(one, CodeType):
@@ -39,7 +39,7 @@ def names_of(code: CodeType) -> Iterator[str]:
 
 
 def is_installed(file: str | None) -> bool:
-    """Whether a file is of a package, of Python or of ours, and not of a pipeline."""
+    """Return whether a file belongs to Python, headrace or an installed package."""
     return file is None or "-packages" in file or file.startswith(_INSTALLED)
 
 

@@ -1,11 +1,11 @@
-"""The dry run: all that can be known to be wrong with a pipeline before it runs, in seconds.
+"""The dry run: finds the problems of a pipeline in seconds, before it runs.
 
 Files, names, circles and ways of reading need nothing; topics need a broker; columns need Spark,
-but no data. Each step goes as far as it can, so that one run tells all. Spark takes long to start,
-so whoever starts it looks at what is known without it first.
+but no data. Each step goes as far as it can, so that one run reports everything. Spark starts
+slowly, so the command first shows the results without it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from headrace.pipelines.analysing.graph import Graph
 from headrace.pipelines.analysing.topic_checks import TopicReport
 from headrace.pipelines.model import SOURCES, MergedView, Pipeline
 from headrace.pipelines.problems import Problem, in_order
-from headrace.pipelines.sources import source_options
+from headrace.pipelines.queries.sources import source_options
 from headrace.spark.connect import is_connect
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from headrace.pipelines.analysing.analysis import Analysis
 
-NO_SPARK = "columns were not checked, which takes Spark; what functions read is as it is written"
+NO_SPARK = "columns were not checked, which needs Spark; inputs of functions are as written"
 NO_PLANS = (
-    "whether merged views can be kept by parts was not checked: a Spark Connect server shows no"
-    " plans; check with --master 'local[1]'"
+    "merged views were not checked: a Spark Connect server shows no plans; check with"
+    " --master 'local[1]'"
 )
 Columns = tuple[tuple[str, str], ...]
 """Names and types."""
@@ -36,18 +36,21 @@ Columns = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a dry run has found."""
+    """The result of a dry run."""
 
     graph: Graph
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
-    """What could not be checked, or may be fine."""
+    """Checks that were skipped, and possible problems."""
     columns: Mapping[str, Columns] = field(default_factory=dict)
-    """Of each source and dataset that Spark could analyse."""
+    """For each source and dataset that Spark could analyse."""
 
     @property
     def pipeline(self) -> Pipeline:
         return self.graph.pipeline
+
+    def with_problems(self, more: Iterable[Problem]) -> "Report":
+        return replace(self, problems=tuple(in_order((*self.problems, *more))))
 
 
 def check(
@@ -56,7 +59,7 @@ def check(
     topics: Callable[[Pipeline], TopicReport] | None = None,
     spark: "SparkSession | None" = None,
 ) -> Report:
-    """Everything that can be checked with what is given: a look at topics, a Spark session."""
+    """Run all checks that the arguments allow, such as those of topics and those by Spark."""
     report = _with_spark(pipeline, spark) if spark is not None else _without_spark(pipeline)
     if topics is not None:
         found = topics(pipeline)
@@ -69,7 +72,7 @@ def check(
 
 
 def analysed(report: Report, spark: "SparkSession") -> Report:
-    """A report on what can be told without Spark, with what Spark has to say."""
+    """Extend a report made without Spark by Spark's findings."""
     found = _with_spark(report.pipeline, spark)
     notes = dict.fromkeys((*found.notes, *(note for note in report.notes if note != NO_SPARK)))
     problems = in_order((*report.problems, *found.problems))
@@ -77,8 +80,8 @@ def analysed(report: Report, spark: "SparkSession") -> Report:
 
 
 def _wrong_sources(pipeline: Pipeline) -> Iterator[Problem]:
-    """Options and schemas that no reader takes; what only a registry knows is not asked for."""
-    from headrace.spark.decoding import decoder_of
+    """Yield the options and schemas that no reader accepts; no request is sent to a registry."""
+    from headrace.spark.decoding.formats import decoder_of
     from headrace.spark.source.options import parse
 
     for source in pipeline.sources.values():
@@ -90,7 +93,7 @@ def _wrong_sources(pipeline: Pipeline) -> Iterator[Problem]:
             if not any(name.lower() == "schema.registry.url" for name in options):
                 decoder_of(options)
         except HeadraceError as error:
-            yield Problem(f"{SOURCES}.{source.name}: {error}", source.place)
+            yield Problem(f"{SOURCES}.{source.name}: {error}", source.location)
 
 
 def _without_spark(pipeline: Pipeline) -> Report:
@@ -102,11 +105,11 @@ def _without_spark(pipeline: Pipeline) -> Report:
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
     from headrace.lake.catalog import Lake
     from headrace.pipelines.analysing.analysis import Analysis
+    from headrace.pipelines.analysing.existing_tables import existing
     from headrace.pipelines.analysing.schema_checks import check_declared, check_lake
     from headrace.pipelines.analysing.spark_errors import quiet
-    from headrace.pipelines.analysing.standing_tables import standing
 
-    analysis = Analysis(spark, pipeline, partial(standing, Lake(pipeline.settings.lake)))
+    analysis = Analysis(spark, pipeline, partial(existing, Lake(pipeline.settings.lake)))
     with quiet():
         analysis.run()
         check_declared(analysis)
@@ -114,10 +117,10 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
     graph = analysis.graph()
     columns = {
         name: tuple((one.name, one.dataType.simpleString()) for one in schema.fields)
-        for name, schema in analysis.schemas.items()
+        for name, schema in analysis.columns.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    left_out = {name: why for name, days in analysis.days.items() if (why := days.obstacle)}
+    left_out = analysis.undated()
     notes = tuple(promotion.unpartitioned(pipeline, left_out))
     if raw_days.MADE_WHOLE in left_out.values():
         notes += tuple(_before_a_replay(analysis))
@@ -127,17 +130,17 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
 
 
 def _before_a_replay(analysis: "Analysis") -> Iterator[str]:
-    """What a replay would be refused for, and a run is not.
+    """Yield the problems of a replay that a run does not have.
 
-    Tables of raw that it builds anew have the day, and queries that read them may not expect it.
+    Rebuilt raw tables get a day column, which queries may not expect.
     """
     from headrace.pipelines.analysing.analysis import Analysis
     from headrace.pipelines.analysing.schema_checks import check_declared
     from headrace.pipelines.analysing.spark_errors import quiet
 
-    anew = Analysis(analysis.spark, analysis.pipeline)
+    rebuilt = Analysis(analysis.spark, analysis.pipeline)
     with quiet():
-        anew.run()
-        check_declared(anew)
-    for problem in in_order(set(anew.problems) - set(analysis.problems)):
-        yield f"a replay is refused until this is changed: {problem}"
+        rebuilt.run()
+        check_declared(rebuilt)
+    for problem in in_order(set(rebuilt.problems) - set(analysis.problems)):
+        yield f"change this before the next replay: {problem}"

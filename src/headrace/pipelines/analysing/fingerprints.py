@@ -1,8 +1,8 @@
-"""By what a view is computed, as a short text: another text means that it is to be computed anew.
+"""Fingerprints of views; a changed fingerprint means that the view must be recomputed.
 
-That is its query with the temporary views behind it and its expectations. Of functions the code
-counts, that of those they call too, and the values of what they name: constants of a module are
-part of a query as much as what is written in it.
+A fingerprint covers the query, the temporary views behind it and the expectations. For a function
+it covers the code, also of functions that it calls, and the values of the names in it: a constant
+of a module is part of the query.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ def fingerprint(
     reads: Mapping[str, Sequence[Read]],
     plan: str = "",
 ) -> str:
-    """Tells one way of computing a view from another; `reads` has what each query reads.
+    """Return the fingerprint of a view; `reads` has the inputs of each query.
 
-    `plan` is Spark's, where one can be had: it shows what a function has made of its environment.
+    `plan` is Spark's, if available: it shows values that a function takes from its environment.
     """
     parts: list[Any] = [_query(view.query), plan]
     parts += [(name, _query(query)) for name, query in _views_behind(view.name, pipeline, reads)]
@@ -41,7 +41,7 @@ def fingerprint(
 def _views_behind(
     name: str, pipeline: Pipeline, reads: Mapping[str, Sequence[Read]]
 ) -> Iterator[tuple[str, Query]]:
-    """The temporary views that a query reads, and those that they read."""
+    """Yield the temporary views behind a query."""
     seen, names = {name}, [name]
     while names:
         for read in reads.get(names.pop(), ()):
@@ -65,13 +65,13 @@ def _function(function: FunctionType) -> tuple[Any, ...]:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    """The code of a function without the places in memory of functions within it."""
+    """Return a function's code without memory addresses of nested functions."""
     constants = [_code(one) if isinstance(one, CodeType) else _value(one) for one in code.co_consts]
     return (code.co_code, code.co_names, code.co_varnames, constants)
 
 
 def _value(value: Any) -> str:
-    """A value as text that is the same in the next process; functions are looked at elsewhere."""
+    """Return a value as text that is the same in another process; functions are covered apart."""
     match value:
         case FunctionType() | ModuleType() | type():
             return f"{type(value).__name__} {value.__name__}"

@@ -1,8 +1,8 @@
-"""Whether the parts of an aggregate, computed batch by batch, add up to the aggregate of all rows.
+"""Checks that an aggregate can be computed batch by batch and merged to that of all rows.
 
-That is so if one aggregate is on top, each merged column is a sum, a count, a least or a most, all
-groups can be told apart by the view's columns, and whatever is done before looks at one row at a
-time. Everything else is refused: its numbers would be wrong, and nobody would be told.
+This holds if one aggregate is on top, each merged column is a sum, count, minimum or maximum, the
+view's columns identify all groups, and everything below the aggregate works row by row. Other
+queries are rejected: their numbers would be wrong without notice.
 """
 
 import re
@@ -22,7 +22,7 @@ _WAYS = {
     "Max": "max",
     "BoolOr": "max",
 }
-"""How the parts of each aggregate function that can be merged are merged."""
+"""The merge of each aggregate function's parts."""
 _NAMES = {"Average": "avg"}
 _TRANSPARENT = frozenset(
     (
@@ -38,16 +38,16 @@ _BY_ROW = _TRANSPARENT | {
     *("StreamingRelation", "StreamingRelationV2", "LogicalRDD", "LocalRelation", "Range"),
     *("LogicalRelation", "DataSourceV2Relation", "StreamingDataSourceV2Relation", "OneRowRelation"),
 }
-"""Operators that look at one row at a time, so that it is the same in which batch a row comes."""
+"""Operators that work row by row, so that the batch of a row does not matter."""
 _DUPLICATES = "it finds duplicates within a batch only; write DEDUPLICATE BY (columns), or"
 _WHY = {
-    "Aggregate": "it aggregates what is aggregated, and a batch knows only its own rows",
+    "Aggregate": "it aggregates an aggregate, and a batch has only its own rows",
     "Deduplicate": _DUPLICATES,
     "DeduplicateWithinWatermark": _DUPLICATES,
     "Distinct": _DUPLICATES,
-    "GlobalLimit": "LIMIT takes its rows of each batch",
-    "LocalLimit": "LIMIT takes its rows of each batch",
-    "Offset": "OFFSET leaves out rows of each batch",
+    "GlobalLimit": "LIMIT applies to each batch",
+    "LocalLimit": "LIMIT applies to each batch",
+    "Offset": "OFFSET applies to each batch",
     "Join": "it joins rows with those of the same batch only",
     "Sample": "it takes a sample",
     "Window": "a window function sees the rows of one batch only",
@@ -59,11 +59,11 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 class NotMergeable(Exception):
-    """Why a query cannot be kept by parts, and what to do."""
+    """The reason why a query cannot be merged, with advice."""
 
 
 def complaints(plan: Plan, merge: Mapping[str, str]) -> list[str]:
-    """All that keeps a query from being merged so; `merge` says by which column how."""
+    """Return all problems of a merged query; `merge` has the way of merging by column."""
     try:
         shape = _shape(plan.root, {})
     except NotMergeable as error:
@@ -72,24 +72,24 @@ def complaints(plan: Plan, merge: Mapping[str, str]) -> list[str]:
     found += _hidden_groups(shape, merge)
     if not plan.is_repeatable:
         found.append(
-            "it asks for the time or for chance (current_timestamp, rand), so a batch that was"
-            " computed before would be another now; put that into the table that it reads"
+            "it uses the time or random numbers (current_timestamp, rand), so a repeated batch"
+            " would differ; move that into the table that it reads"
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """An aggregate and what is made of it."""
+    """An aggregate with the projections above it."""
 
     groups: Sequence[Node]
     columns: Sequence[tuple[str, int]]
-    """Names and numbers, in the order of the table."""
+    """Names and ids, in the order of the table."""
     meanings: Mapping[int, Node]
-    """What each number stands for, in terms of the aggregate and what is below it."""
+    """The expression of each id, in terms of the aggregate and its input."""
 
     def meant(self, expression: Node) -> Node:
-        """An expression with what its columns stand for in their place."""
+        """Return an expression with columns replaced by their expressions."""
         if expression.kind == "AttributeReference":
             return self.meanings.get(expression.id, expression)
         return replace(
@@ -98,7 +98,7 @@ class _Shape:
 
 
 def _shape(node: Node, named: Mapping[int, Node]) -> _Shape:
-    """Go down to the aggregate; `named` has the queries of a WITH clause."""
+    """Return the shape below a node; `named` has the queries of a WITH clause."""
     match node.kind:
         case "WithCTE":
             queries = [node.children[at] for at in node.fields["cteDefs"]]
@@ -117,8 +117,8 @@ def _shape(node: Node, named: Mapping[int, Node]) -> _Shape:
             shape = _shape(node.children[0], named)
             if _has_aggregate(shape.meant(node.expression("condition"))):
                 raise NotMergeable(
-                    "HAVING, or a filter after the aggregate, chooses by what a batch alone comes"
-                    " to; leave it out, and choose when reading"
+                    "HAVING, or a filter after the aggregate, sees the values of one batch only;"
+                    " remove it, and filter when reading"
                 )
             return shape
         case kind if kind in _TRANSPARENT:
@@ -133,7 +133,7 @@ def _shape(node: Node, named: Mapping[int, Node]) -> _Shape:
 
 
 def _referred(node: Node, shape: _Shape) -> _Shape:
-    """What the name of a WITH clause stands for, under the numbers that it has here."""
+    """Return the shape of a WITH clause's name, under the ids of this reference."""
     pairs = zip(node.expressions("output"), shape.columns, strict=True)
     known = [(one, shape.meanings[number]) for one, (_, number) in pairs]
     columns = [(str(one.fields["name"]), one.id) for one, _ in known]
@@ -141,7 +141,7 @@ def _referred(node: Node, shape: _Shape) -> _Shape:
 
 
 def _named(shape: _Shape, expressions: Sequence[Node]) -> _Shape:
-    """A shape whose columns are these expressions over what it had."""
+    """Return a shape whose columns are these expressions."""
     columns = [(str(one.fields["name"]), one.id) for one in expressions]
     meanings = {
         one.id: shape.meant(one.children[0] if one.kind == "Alias" else one) for one in expressions
@@ -150,7 +150,7 @@ def _named(shape: _Shape, expressions: Sequence[Node]) -> _Shape:
 
 
 def _check_below(node: Node, named: Mapping[int, Node]) -> None:
-    """What feeds the aggregate must look at one row at a time."""
+    """Reject inputs of the aggregate that do not work row by row."""
     for one in node.all():
         if one.kind not in _BY_ROW:
             raise NotMergeable(_why_not(one.kind))
@@ -176,15 +176,15 @@ def _wrong_columns(shape: _Shape, merge: Mapping[str, str]) -> Iterator[str]:
                 (w for w in ("sum", "min", "max") if not _why_unmerged(name, meaning, w)), ""
             )
             advice = f"write MERGE ({name} {way.upper()})" if way else _ELSEWHERE
-            yield f"{name} is an aggregate, and MERGE does not say how to merge it; {advice}"
+            yield f"{name} is an aggregate, and MERGE has no way to merge it; {advice}"
 
 
 def _why_unmerged(name: str, meaning: Node, how: str) -> str | None:
-    """Why parts of a column, merged so, are not the column of all rows; None if they are."""
+    """Return why a column cannot be merged in this way; None if it can."""
     aggregate = _bare(meaning, how)
     if aggregate.kind != "AggregateExpression":
         if not _has_aggregate(aggregate):
-            return f"{name} is no aggregate, so it is a key; leave it out of MERGE"
+            return f"{name} is not an aggregate, so it is a key; remove it from MERGE"
         return (
             f"{name} is computed from aggregates, and parts of that cannot be merged; give each"
             " aggregate a column of its own, and compute from them when reading"
@@ -193,7 +193,7 @@ def _why_unmerged(name: str, meaning: Node, how: str) -> str | None:
     called = _called(function)
     if aggregate.fields["isDistinct"] and _WAYS.get(function) == "sum":
         return (
-            f"{name} takes each value once (DISTINCT), and the same value may come in two batches;"
+            f"{name} counts each value once (DISTINCT), and the same value may come in two batches;"
             f" make the value a column of the view and count when reading, or {_ELSEWHERE}"
         )
     way = _WAYS.get(function)
@@ -204,18 +204,18 @@ def _why_unmerged(name: str, meaning: Node, how: str) -> str | None:
         return f"{name} is {called}(...), whose parts cannot be merged; {advice}"
     if way != how:
         right = f"write {name} {way.upper()}"
-        return f"{name} is {called}(...), and not to be merged by {how.upper()}; {right}"
+        return f"{name} is {called}(...), and cannot be merged by {how.upper()}; {right}"
     return None
 
 
 def _called(function: str) -> str:
-    """The name of a function in SQL, of that of Spark's class for it."""
+    """Return the SQL name of a function, from Spark's class name."""
     words = re.sub(r"(?<!^)(?=[A-Z])", "_", function.removesuffix("Agg")).lower()
     return _NAMES.get(function, words)
 
 
 def _bare(meaning: Node, how: str) -> Node:
-    """The aggregate within what changes nothing about merging: coalesce(sum, 0), exact casts."""
+    """Return the aggregate inside of neutral expressions: coalesce(sum, 0), exact casts."""
     while True:
         if isinstance(at := meaning.fields.get("replacement"), int):
             meaning = meaning.children[at]
@@ -237,9 +237,9 @@ def _is_zero(node: Node) -> bool:
 
 
 def _is_exact(cast: Node, how: str) -> bool:
-    """Whether it is the same to cast the parts and merge them, or to merge and then cast.
+    """Return whether casting before a merge equals casting after it.
 
-    Of a least or most, casts between numbers keep the order. Of a sum, nothing may be rounded.
+    Casts between numbers keep the order for a minimum or maximum. A sum must not be rounded.
     """
     wanted = str(cast.fields["dataType"])
     aggregate = cast.children[0]
@@ -264,7 +264,7 @@ def _is_number(kind: str) -> bool:
 
 
 def _type_of(node: Node) -> str | None:
-    """The type of a column, a cast or a literal; of other expressions the plan does not say it."""
+    """Return the type of a column, cast or literal; the plan lacks it for other expressions."""
     found: Any = node.fields.get("dataType")
     return found if isinstance(found, str) else None
 
@@ -274,33 +274,33 @@ def _has_aggregate(node: Node) -> bool:
 
 
 def _hidden_groups(shape: _Shape, merge: Mapping[str, str]) -> Iterator[str]:
-    """Groups that the view's columns do not tell apart: their rows would become one."""
+    """Report groups that the view's columns do not identify: their rows would become one."""
     shown = {
         meaning
         for name, number in shape.columns
         if name not in merge
-        for meaning in _told_by(shape.meanings[number])
+        for meaning in _identified_by(shape.meanings[number])
     }
     for group in shape.groups:
         name = str(group.fields.get("name", "")) or "an expression"
         if name == "session_window":
-            yield f"a session may go on in the next batch; {_ELSEWHERE}"
+            yield f"a session may continue in the next batch; {_ELSEWHERE}"
         elif group.meaning() in shown or group.kind == "Literal":
             continue
         elif name == "spark_grouping_id":
             yield (
-                "ROLLUP, CUBE and GROUPING SETS make rows that only grouping_id() tells apart; add"
-                " grouping_id() AS level to its columns"
+                "ROLLUP, CUBE and GROUPING SETS make rows that only grouping_id() distinguishes;"
+                " add grouping_id() AS level to its columns"
             )
         else:
             yield (
-                f"it groups by {name}, which is none of its columns, so that rows of several groups"
-                " would become one; select what it groups by, or write GROUP BY ALL"
+                f"it groups by {name}, which is not one of its columns, so rows of several groups"
+                " would become one; select the grouping columns, or write GROUP BY ALL"
             )
 
 
-def _told_by(meaning: Node) -> Iterator[tuple[Any, ...]]:
-    """The groups that a column tells: itself, and by its start or end a window of time."""
+def _identified_by(meaning: Node) -> Iterator[tuple[Any, ...]]:
+    """Yield the groups that a column identifies: itself, and a time window by its start or end."""
     yield meaning.meaning()
     inner = meaning.children[0] if meaning.kind == "GetStructField" else None
     if inner is not None and inner.fields.get("name") == "window":

@@ -1,29 +1,23 @@
-"""The bytes that a row was made of, kept beside it where a query makes rows of single records.
+"""The original bytes of rows, kept for quarantine where each row comes from one record.
 
-Quarantine is to keep the original bytes of what a table refuses. A query that only chooses among a
-topic's records, and computes columns of each, can carry them along without being asked; in any
-other, whose rows are made of several records, or of none, nobody but its author knows which are
-meant.
+A query that only filters a topic's records and computes columns from each can carry the bytes along
+automatically. In other queries a row comes from several records or none, and only the author can
+choose the bytes.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from types import CodeType
 
+from headrace.pipelines import model
 from headrace.pipelines.analysing.reads import Read
-from headrace.pipelines.declaring.sql_text import SqlSyntaxError, Token, references, tokens
-from headrace.pipelines.model import (
-    PAYLOAD,
-    Flow,
-    Pipeline,
-    Query,
-    Source,
-    StreamingTable,
-    Violation,
-)
-from headrace.pipelines.names import is_source, source_name
+from headrace.pipelines.declaring.names import is_source, source_name
+from headrace.pipelines.queries.sources import has_headers, metadata_prefix
+from headrace.pipelines.queries.sql_references import references
+from headrace.serdes.sql_tokens import SqlSyntaxError, Token, tokens
 
 _ONE_TO_ONE = frozenset(("WHERE",))
-"""What may follow a relation and its alias, so that a row is still one record's."""
+"""Words after a relation and its alias that keep one row per record."""
 _OTHERS = frozenset(
     (
         *("CLUSTER", "DISTRIBUTE", "EXCEPT", "GROUP", "HAVING", "INTERSECT", "JOIN", "LATERAL"),
@@ -33,52 +27,73 @@ _OTHERS = frozenset(
 )
 
 
-def wants_bytes(flow: Flow, pipeline: Pipeline) -> bool:
-    """Whether expectations may send rows of a flow to quarantine."""
+def needs_bytes(flow: model.Flow, pipeline: model.Pipeline) -> bool:
+    """Return whether expectations may send rows of a flow to quarantine."""
     target = pipeline.datasets.get(flow.target)
-    return isinstance(target, StreamingTable) and any(
-        one.on_violation is Violation.QUARANTINE for one in target.expectations
+    return isinstance(target, model.StreamingTable) and any(
+        one.on_violation is model.Violation.QUARANTINE for one in target.expectations
     )
 
 
-def source_behind(query: Query, pipeline: Pipeline, reads: Sequence[Read]) -> Source | None:
-    """The topic whose single records the query makes rows of; None if that cannot be told.
+def source_behind(
+    query: model.Query, pipeline: model.Pipeline, reads: Sequence[Read]
+) -> model.Source | None:
+    """Return the topic whose single records become the query's rows; None if that is uncertain.
 
-    Of a function it can be told only from what it returns: that has the topic's bytes still, if
-    it reads but the topic and never speaks of them.
+    For a function only the result counts: it must still have the bytes, and the function must
+    read only the topic and never name the bytes.
     """
     if len(reads) != 1 or not (reads[0].is_stream and is_source(reads[0].name)):
         return None
     is_plain = (
         _columns_end(query) is not None
         if isinstance(query, str)
-        else not _speaks_of_bytes(getattr(query, "__code__", None))
+        else not _names_bytes(getattr(query, "__code__", None))
     )
     return pipeline.sources.get(source_name(reads[0].name)) if is_plain else None
 
 
-def with_payload(query: Query, source: Source) -> str | None:
-    """The query with the bytes of its records as one more column; None if it has no place for it.
+def with_payload(query: model.Query, source: model.Source) -> str | None:
+    """Return the query with the bytes of its records as one more column; None if impossible.
 
-    Such a query that names errors gets the bytes of these records too.
+    Key, headers and times are included if the query uses them: redrive runs it on them again. A
+    query that names errors gets the bytes of undecoded records too.
     """
     if not isinstance(query, str) or (end := _columns_end(query)) is None:
         return None
-    added = PAYLOAD if source.format != "bytes" else f"value AS {PAYLOAD}"
+    added = model.PAYLOAD if source.format != "bytes" else f"value AS {model.PAYLOAD}"
+    prefix = metadata_prefix(source)
+    is_whole = any(
+        token.text == "*" and before.symbol in ("SELECT", ",", ".")  # Not a multiplication.
+        for before, token in pairwise(tokens(query))
+    )
+    beside = [
+        f"`{prefix}{name}` AS {name}"
+        for name in _beside(source)
+        if is_whole or names_column(query, (prefix + name).lower())
+    ]
+    if beside:
+        added += f", struct({', '.join(beside)}) AS {model.KEPT_RECORD}"
     return f"{query[:end]}, {added}{query[end:]}"
 
 
-def speaks_of(query: Query, column: str) -> bool:
-    """Whether the text of a query names a column."""
+def _beside(source: model.Source) -> list[str]:
+    """Return a source's columns besides a record's payload and location."""
+    own = ["key", "timestamp", "timestampType"] if source.format == "bytes" else ["timestamp"]
+    return [*own, "headers"] if has_headers(source) else own
+
+
+def names_column(query: model.Query, column: str) -> bool:
+    """Return whether the text of a query names a column."""
     try:
         named = tokens(query) if isinstance(query, str) else []
-        return any(token.is_name and token.name.lower() == column for token in named)
+        return any(token.is_name and token.value.lower() == column for token in named)
     except SqlSyntaxError:
         return False
 
 
 def _columns_end(query: str) -> int | None:
-    """Where the columns end of a query that only chooses among a topic's records."""
+    """Return the end of the select list if the query only filters a topic's records."""
     try:
         listed, read = tokens(query), references(query)
     except SqlSyntaxError:
@@ -95,7 +110,7 @@ def _columns_end(query: str) -> int | None:
 
 
 def _is_one_to_one(listed: list[Token], alias_at: int) -> bool:
-    """Whether what follows the relation only chooses among its rows."""
+    """Return whether the words after the relation keep one row per record."""
     rest = [token for token in listed if token.start >= alias_at]
     if rest and rest[0].upper == "AS":
         rest = rest[1:]
@@ -106,11 +121,11 @@ def _is_one_to_one(listed: list[Token], alias_at: int) -> bool:
     return rest[0].upper in _ONE_TO_ONE and not any(token.upper in _OTHERS for token in rest)
 
 
-def _speaks_of_bytes(code: CodeType | None) -> bool:
-    """Whether a function, or one within it, has the column's name in its text."""
+def _names_bytes(code: CodeType | None) -> bool:
+    """Return whether a function, or a nested one, has the column's name in a text."""
     if code is None:
         return True
     return any(
-        _speaks_of_bytes(one) if isinstance(one, CodeType) else PAYLOAD in str(one)
+        _names_bytes(one) if isinstance(one, CodeType) else model.PAYLOAD in str(one)
         for one in code.co_consts
     )

@@ -1,12 +1,11 @@
-"""Where the columns of a query come from, noted in the metadata that Spark carries with a column.
+"""Origins of columns, noted in the metadata that Spark carries with a column.
 
-Spark hands metadata on while a column is chosen, renamed, joined or grouped by, and drops it where
-something is computed. So what is noted on the stand-ins of topics and tables tells which columns of
-a query are still what these have given.
+Spark keeps metadata while a column is selected, renamed, joined or grouped by, and drops it where
+a value is computed. So the notes on the stand-ins of topics and tables identify the columns of a
+query that are unchanged.
 
-Two things cannot be told. Of a union Spark keeps what its first part notes. And a function in
-Python that makes rows of its own (`mapInPandas`) is taken at its word: it has the notes that are in
-the schema it was given, which are none if it was written down as text.
+Two limits: Spark keeps only the notes of the first part of a union; and a Python function that
+makes rows (`mapInPandas`) keeps the notes of the schema it was given, or none for a schema as text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,25 +16,25 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 RECORD = "record"
-"""The owner of what a source tells of each record beside its payload."""
+"""The owner of the columns about a record, besides its payload."""
 _KEY = "headrace.origin"
 
 Origins = Mapping[str, str]
-"""Columns by name, with `OWNER.COLUMN` of those whose origin is known."""
+"""Columns by name, with `OWNER.COLUMN` for a known origin."""
 
 
 def origin(owner: str, column: str) -> str:
-    """How the origin of a column is written: `record.topic`, `raw.orders.day`."""
+    """Return an origin as text: `record.topic`, `raw.orders.day`."""
     return f"{owner}.{column}"
 
 
 def noted(known: str) -> dict[str, str]:
-    """Metadata that notes an origin."""
+    """Return metadata with an origin."""
     return {_KEY: known}
 
 
 def origin_of(field: "StructField") -> str:
-    """The origin of a column; nothing if it is not known."""
+    """Return the origin of a column, or an empty text."""
     return str(field.metadata.get(_KEY, ""))
 
 
@@ -44,7 +43,7 @@ def origins_of(schema: "StructType") -> dict[str, str]:
 
 
 def with_origins(schema: "StructType", known: Origins) -> "StructType":
-    """The columns with these origins, and no others, noted on them."""
+    """Return the columns with exactly these origins noted."""
     from pyspark.sql.types import StructField, StructType
 
     notes = {name: noted(one) for name, one in known.items()}
@@ -57,5 +56,5 @@ def with_origins(schema: "StructType", known: Origins) -> "StructType":
 
 
 def shared(several: Iterable[Origins]) -> Origins:
-    """What all of several flows agree on."""
+    """Return the origins that all of several flows share."""
     return reduce(lambda one, other: dict(one.items() & other.items()), several)

@@ -1,7 +1,7 @@
-"""What Spark's analyser has made of a query, as values: a tree of nodes with their expressions.
+"""Spark's analysed plans as values: trees of nodes with their expressions.
 
-Spark writes a plan as JSON, in one call; each tree in it is a list of its nodes from the top, which
-say how many children they have. So a rule about plans is a plain function over values.
+Spark writes a plan as JSON in one call; each tree is a list of nodes from the top, with the number
+of their children. So a rule about plans is a plain function over values.
 """
 
 import json
@@ -16,9 +16,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _PASSING = frozenset(("exprId", "resultId", "qualifier", "metadata", "explicitMetadata"))
-"""What two expressions that mean the same may differ in."""
+"""Fields that may differ between equal expressions."""
 _PASSING_TEXT = re.compile(r"#\d+|@[0-9a-f]+|__headrace_\d+_|splits=Some\(\d+\)")
-"""What differs in the text of a plan each time that it is made, or on another machine."""
+"""Text of a plan that differs between runs or machines."""
+_STATEFUL = frozenset(
+    (
+        *("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"),
+        *("FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState"),
+        *("TransformWithState", "TransformWithStateInPySpark", "GlobalLimit"),
+    )
+)
+"""Streaming operators that keep state from batch to batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,46 +39,46 @@ class Node:
 
     @property
     def id(self) -> int:
-        """By which those above know a column; of an alias and a reference to a column."""
+        """The id of a column, in an alias and in references to it."""
         return int(self.fields["exprId"]["id"])
 
     def expressions(self, field: str) -> list["Node"]:
-        """Those of a field that holds a list of them."""
+        """Return the expressions of a field that holds a list."""
         return [tree_of(one) for one in self.fields[field]]
 
     def expression(self, field: str) -> "Node":
         return tree_of(self.fields[field])
 
     def all(self) -> Iterator["Node"]:
-        """The node and all below it."""
+        """Yield the node and all below it."""
         yield self
         for child in self.children:
             yield from child.all()
 
     def kinds_within(self) -> Iterator[str]:
-        """The kinds of all nodes of its expressions, in queries within them too."""
+        """Yield the kinds of all nodes in its expressions, subqueries included."""
         yield from _kinds(list(self.fields.values()))
 
     def meaning(self) -> tuple[Any, ...]:
-        """The same of expressions that come to the same, however they are called."""
+        """Return a value that is equal for equal expressions, whatever their names."""
         if self.kind == "AttributeReference":
             return (self.kind, self.id)
-        told = {name: value for name, value in self.fields.items() if name not in _PASSING}
-        text = json.dumps(told, sort_keys=True)
+        known = {name: value for name, value in self.fields.items() if name not in _PASSING}
+        text = json.dumps(known, sort_keys=True)
         return (self.kind, text, *(child.meaning() for child in self.children))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query as Spark has understood it."""
+    """A query as analysed by Spark."""
 
     root: Node
     is_repeatable: bool = True
-    """Whether the same rows give the same answer, whenever and however often one asks."""
+    """True if the same rows always give the same result."""
 
 
 def plan_of(frame: "DataFrame") -> Plan | None:
-    """The plan of a frame; None over Spark Connect, which shows no plans."""
+    """Return the plan of a frame; None over Spark Connect, which shows no plans."""
     if is_connect(frame.sparkSession):
         return None
     analyzed = frame._jdf.queryExecution().analyzed()
@@ -78,14 +86,14 @@ def plan_of(frame: "DataFrame") -> Plan | None:
 
 
 def plan_text(frame: "DataFrame") -> str:
-    """The plan of a query without what differs each time; nothing over Spark Connect."""
+    """Return the plan of a query without its unstable parts; empty over Spark Connect."""
     if is_connect(frame.sparkSession):
         return ""
     return _PASSING_TEXT.sub("", frame._jdf.queryExecution().analyzed().toString())
 
 
 def is_repeatable(frame: "DataFrame") -> bool:
-    """Whether nothing in a query is of chance or of the moment; Spark Connect does not tell."""
+    """Return whether a query uses no time or random numbers; True over Spark Connect."""
     if is_connect(frame.sparkSession):
         return True
     analyzed = frame._jdf.queryExecution().analyzed()
@@ -93,6 +101,26 @@ def is_repeatable(frame: "DataFrame") -> bool:
     catalyst = jvm.org.apache.spark.sql.catalyst
     asks_the_clock = analyzed.containsPattern(catalyst.trees.TreePattern.CURRENT_LIKE())
     return bool(analyzed.deterministic()) and not asks_the_clock
+
+
+def keeps_state(frame: "DataFrame") -> bool:
+    """Return whether a streaming query keeps state: totals, joins of streams, each key once.
+
+    Its rows come from several records, so running the query again on some of the records would give
+    wrong rows. Spark Connect shows no plan: False.
+    """
+    if is_connect(frame.sparkSession):
+        return False
+    return _keeps_state(frame._jdf.queryExecution().analyzed())
+
+
+def _keeps_state(node: Any) -> bool:
+    if not node.isStreaming():
+        return False  # A result of static tables does not depend on the records.
+    children = [node.children().apply(number) for number in range(node.children().size())]
+    kind = node.getClass().getSimpleName()
+    is_join = kind == "Join" and all(child.isStreaming() for child in children)
+    return kind in _STATEFUL or is_join or any(map(_keeps_state, children))
 
 
 def _kinds(value: Any) -> Iterator[str]:
@@ -105,13 +133,13 @@ def _kinds(value: Any) -> Iterator[str]:
 
 
 def tree_of(listed: Sequence[Mapping[str, Any]]) -> Node:
-    """The tree that Spark has written as a list, from the top."""
+    """Return the tree that Spark wrote as a list, from the top."""
     node, _ = _tree(listed, 0)
     return node
 
 
 def _tree(listed: Sequence[Mapping[str, Any]], at: int) -> tuple[Node, int]:
-    """The tree that begins at a place of the list, and where the next one does."""
+    """Return the tree at a position of the list, and the position after it."""
     written = listed[at]
     kind = str(written["class"]).rpartition(".")[2]
     fields = {k: v for k, v in written.items() if k not in ("class", "num-children")}

@@ -1,86 +1,72 @@
-"""The rules by which data is promoted from zone to zone, held against what a pipeline declares.
+"""The rules of promotion from zone to zone, checked against a pipeline's declarations.
 
-The usual way leads forward: topics, then raw, staging, trusted, refined. A table may read its own
-zone and those before it. Zones of a pipeline's own stand beside that way. pipeline.toml can be
-stricter, or allow more: which zones a zone reads, and what each table in it must have. That tables
-of raw only grow is no matter of declaring: all the others can be built anew because they do.
+The default order is topics, raw, staging, trusted, refined. A table may read its own zone and
+earlier ones; a pipeline's own zones are outside of this order. pipeline.toml can restrict or extend
+the zones that a zone reads, and demand properties of each table. Raw tables only grow, always: all
+others can be rebuilt from them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.lake.metadata import APPEND_ONLY, is_append_only
+from headrace.pipelines import model
 from headrace.pipelines.analysing.graph import Edge, Graph, why_rewritten
-from headrace.pipelines.model import (
-    QUARANTINE,
-    RAW,
-    SOURCES,
-    ZONES,
-    Expectation,
-    MaterializedView,
-    MergedView,
-    Pipeline,
-    PipelineSettings,
-    Promotion,
-    Requirement,
-    StreamingTable,
-    TemporaryView,
-    UniqueKey,
-    kind_of,
-)
-from headrace.pipelines.names import zone_of
+from headrace.pipelines.declaring.names import zone_of
 from headrace.pipelines.problems import Problem
 
-Stored = StreamingTable | MaterializedView | MergedView
-"""What lives in a zone; sinks and views that are not stored do not."""
+Stored = model.StreamingTable | model.MaterializedView | model.MergedView
+"""Datasets that have a zone; sinks and temporary views do not."""
 
 _ADVICE = {
-    Requirement.CHECKS: "declare an expectation, or keys",
-    Requirement.EXPECTATIONS: "declare an expectation",
-    Requirement.KEY: "declare keys, expect a unique key, or feed it by a flow of changes",
-    Requirement.COMMENT: "give it a comment",
+    model.Requirement.CHECKS: "declare an expectation, or keys",
+    model.Requirement.EXPECTATIONS: "declare an expectation",
+    model.Requirement.KEY: "declare keys, expect a unique key, or feed it by a flow of changes",
+    model.Requirement.COMMENT: "give it a comment",
 }
 
 
 def problems(graph: Graph) -> list[Problem]:
-    """Reads that no rule of promotion allows, and tables that lack what their zone asks for."""
+    """Return reads that no rule allows, and tables that lack what their zone demands."""
     return [*_wrong_reads(graph), *_lacking(graph.pipeline), *_edited(graph.pipeline)]
 
 
-def unpartitioned(pipeline: Pipeline, left_out: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Raw tables in which a topic or a day cannot be found without reading all of it.
+def unpartitioned(
+    pipeline: model.Pipeline, left_out: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Report raw tables in which finding a topic or day reads everything.
 
-    `left_out` are those that would be partitioned so by themselves, with what keeps them from it.
-    Who has declared that a table has no partitions knows it, and is not told.
+    `left_out` has tables that lack the default partitions, with the reason. Tables declared without
+    partitions are not reported.
     """
     reasons = left_out or {}
     for table in pipeline.datasets.values():
-        if not isinstance(table, StreamingTable) or zone_of(table.name) != RAW:
+        if not isinstance(table, model.StreamingTable) or zone_of(table.name) != model.RAW:
             continue
         reason = _other_partitions(table.partition_by or ()) or reasons.get(table.name)
         if reason is not None:
             yield (
-                f"{table.place}: {table.name} is not partitioned by topic and day, so whoever looks"
-                f" for one of these reads all of it: {reason}"
+                f"{table.location}: {table.name} is not partitioned by topic and day, so a query"
+                f" for one of them reads all of it: {reason}"
             )
 
 
-def readable_by(zone: str, settings: PipelineSettings) -> tuple[str, ...]:
-    """The namespaces that tables of a zone may read."""
+def readable_by(zone: str, settings: model.PipelineSettings) -> tuple[str, ...]:
+    """Return the namespaces that tables of a zone may read."""
     declared = settings.promotions.get(zone)
     if declared is not None and declared.reads is not None:
         return declared.reads
-    own = tuple(name for name in settings.zones if name not in ZONES)
-    before = ZONES[: ZONES.index(zone) + 1] if zone in ZONES else ZONES
-    return (SOURCES, *before, *own, QUARANTINE)
+    own = tuple(name for name in settings.zones if name not in model.ZONES)
+    before = model.ZONES[: model.ZONES.index(zone) + 1] if zone in model.ZONES else model.ZONES
+    return (model.SOURCES, *before, *own, model.QUARANTINE)
 
 
 def _other_partitions(declared: Sequence[str]) -> str | None:
-    """What is to be said of partitions that are none of topic and a time; None if they are."""
+    """Return the problem of partitions without topic and time; None if they have both."""
     if not declared or ("topic" in declared and len(declared) > 1):
         return None
     return (
-        f"it is declared to be by {', '.join(declared)}; leave out PARTITIONED BY, in Python"
-        " partition_cols, and build it anew with headrace pipelines replay FOLDER"
+        f"it is declared by {', '.join(declared)}; remove PARTITIONED BY, in Python"
+        " partition_cols, and rebuild it with headrace pipelines replay FOLDER"
     )
 
 
@@ -93,20 +79,20 @@ def _wrong_reads(graph: Graph) -> Iterator[Problem]:
             if zone_of(edge.source) not in readable:
                 yield Problem(
                     f"{dataset.name} reads {edge.source}, and tables of {zone} may read"
-                    f" {', '.join(readable) or 'nothing'}; read one of these, or say otherwise by"
-                    f" reads in [zones.{zone}] of pipeline.toml",
-                    edge.place,
+                    f" {', '.join(readable) or 'nothing'}; read one of these, or change reads in"
+                    f" [zones.{zone}] of pipeline.toml",
+                    edge.location,
                 )
 
 
 def _reads(graph: Graph, name: str) -> list[Edge]:
-    """What a dataset reads that is stored: of a temporary view, what the view reads."""
+    """Return the stored inputs of a dataset, through temporary views."""
     found: list[Edge] = []
     seen = {name}
     names = [name]
     while names:
         for edge in graph.inputs(names.pop()):
-            if not isinstance(graph.pipeline.datasets.get(edge.source), TemporaryView):
+            if not isinstance(graph.pipeline.datasets.get(edge.source), model.TemporaryView):
                 found.append(edge)
             elif edge.source not in seen:
                 seen.add(edge.source)
@@ -114,67 +100,71 @@ def _reads(graph: Graph, name: str) -> list[Edge]:
     return [edge for edge in found if edge.source in graph.names]
 
 
-def _lacking(pipeline: Pipeline) -> Iterator[Problem]:
+def _lacking(pipeline: model.Pipeline) -> Iterator[Problem]:
     for dataset in _stored(pipeline):
         zone = zone_of(dataset.name)
-        promotion = pipeline.settings.promotions.get(zone, Promotion())
+        promotion = pipeline.settings.promotions.get(zone, model.Promotion())
         for requirement in promotion.requires:
             if not has(requirement, dataset, pipeline):
                 yield Problem(
                     f"{dataset.name} lacks what [zones.{zone}] of pipeline.toml requires of each"
                     f" table ({requirement.value}); {_advice(requirement, dataset)}",
-                    dataset.place,
+                    dataset.location,
                 )
 
 
-def _edited(pipeline: Pipeline) -> Iterator[Problem]:
-    """Tables that only grow, by their zone or a property, and whose rows would change."""
+def _edited(pipeline: model.Pipeline) -> Iterator[Problem]:
+    """Report tables that may only grow, by zone or property, and whose rows would change."""
     for dataset in _stored(pipeline):
-        properties = {} if isinstance(dataset, MergedView) else dataset.properties
-        is_raw = zone_of(dataset.name) == RAW
+        properties = {} if isinstance(dataset, model.MergedView) else dataset.properties
+        is_raw = zone_of(dataset.name) == model.RAW
         if is_raw and not is_append_only({**APPEND_ONLY, **properties}):
             yield Problem(
-                f"{dataset.name} has delta.appendOnly = false, and tables of {RAW} only grow; leave"
-                " the property out, or put the table into another zone",
-                dataset.place,
+                f"{dataset.name} has delta.appendOnly = false, and tables of {model.RAW} only grow;"
+                " remove the property, or move the table to another zone",
+                dataset.location,
             )
         why = why_rewritten(pipeline, dataset)
         if why and (is_raw or is_append_only(properties)):
-            whose = f"tables of {RAW}" if is_raw else "tables with delta.appendOnly"
+            whose = f"tables of {model.RAW}" if is_raw else "tables with delta.appendOnly"
             yield Problem(
-                f"{dataset.name} {why}, and {whose} only grow: they keep what came as it came; put"
-                " it into another zone" + ("" if is_raw else ", or leave the property out"),
-                dataset.place,
+                f"{dataset.name} {why}, and {whose} only grow: they keep the input unchanged;"
+                " move it to another zone" + ("" if is_raw else ", or remove the property"),
+                dataset.location,
             )
 
 
-def has(requirement: Requirement, dataset: Stored, pipeline: Pipeline) -> bool:
-    """Whether a table has what a zone asks for."""
-    expectations = () if isinstance(dataset, MergedView) else dataset.expectations
+def has(requirement: model.Requirement, dataset: Stored, pipeline: model.Pipeline) -> bool:
+    """Return whether a table meets a demand of its zone."""
+    expectations = () if isinstance(dataset, model.MergedView) else dataset.expectations
     match requirement:
-        case Requirement.EXPECTATIONS:
+        case model.Requirement.EXPECTATIONS:
             return bool(expectations)
-        case Requirement.COMMENT:
+        case model.Requirement.COMMENT:
             return bool(dataset.comment)
-        case Requirement.CHECKS if expectations:
+        case model.Requirement.CHECKS if expectations:
             return True
-        case Requirement.CHECKS | Requirement.KEY:
+        case model.Requirement.CHECKS | model.Requirement.KEY:
             return _has_key(dataset, expectations, pipeline)
 
 
-def _has_key(dataset: Stored, expectations: Sequence[Expectation], pipeline: Pipeline) -> bool:
-    """Whether it is told what makes a row one; of a merged view, its groups do."""
-    if isinstance(dataset, MergedView) or (isinstance(dataset, StreamingTable) and dataset.keys):
+def _has_key(
+    dataset: Stored, expectations: Sequence[model.Expectation], pipeline: model.Pipeline
+) -> bool:
+    """Return whether a key identifies a row; the groups of a merged view do."""
+    if isinstance(dataset, model.MergedView) or (
+        isinstance(dataset, model.StreamingTable) and dataset.keys
+    ):
         return True
     is_changed = any(flow.changes for flow in pipeline.flows_into(dataset.name))
-    return is_changed or any(isinstance(one.rule, UniqueKey) for one in expectations)
+    return is_changed or any(isinstance(one.rule, model.UniqueKey) for one in expectations)
 
 
-def _advice(requirement: Requirement, dataset: Stored) -> str:
-    if requirement is Requirement.EXPECTATIONS and isinstance(dataset, MergedView):
-        return f"a {kind_of(dataset)} can have none, so ask for checks, or put it elsewhere"
-    return f"{_ADVICE[requirement]}, or put it into another zone"
+def _advice(requirement: model.Requirement, dataset: Stored) -> str:
+    if requirement is model.Requirement.EXPECTATIONS and isinstance(dataset, model.MergedView):
+        return f"a {model.kind_of(dataset)} cannot have one, so require checks, or move it"
+    return f"{_ADVICE[requirement]}, or move it to another zone"
 
 
-def _stored(pipeline: Pipeline) -> list[Stored]:
+def _stored(pipeline: model.Pipeline) -> list[Stored]:
     return [one for one in pipeline.datasets.values() if isinstance(one, Stored)]

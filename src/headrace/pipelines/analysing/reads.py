@@ -1,8 +1,8 @@
-"""Which datasets a query reads, found without running it.
+"""The datasets that a query reads, found without running it.
 
-SQL says it in its text. Of a Python function the calls of `read` and `read_stream` are looked up,
-also in functions of the same folder that it calls; a name that is put together from something
-other than texts is known only when Spark evaluates the function.
+SQL has them in its text. In a Python function the calls of `read` and `read_stream` are found, also
+in functions of the same folder that it calls; names that are not built from texts are known only
+when Spark evaluates the function.
 """
 
 import ast
@@ -14,21 +14,22 @@ from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
 
-from headrace.pipelines import resolving
-from headrace.pipelines.declaring.sql_text import SqlSyntaxError, references
 from headrace.pipelines.model import Query
+from headrace.pipelines.queries import resolving
+from headrace.pipelines.queries.sql_references import references
+from headrace.serdes.sql_tokens import SqlSyntaxError
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A dataset that a query reads, as it comes or whole."""
+    """A dataset that a query reads, as a stream or whole."""
 
     name: str
     is_stream: bool
 
 
 def reads_of(query: Query) -> tuple[Read, ...]:
-    """What a query reads, each once, in the order of its text; of broken SQL nothing."""
+    """Return the reads of a query, each once, in the order of its text; none for invalid SQL."""
     found = _reads_of_sql(query) if isinstance(query, str) else _reads_of_function(query)
     return tuple(dict.fromkeys(found))
 
@@ -37,7 +38,7 @@ def _reads_of_sql(sql: str) -> Iterator[Read]:
     try:
         found = references(sql)
     except SqlSyntaxError:
-        return  # Whoever evaluates the query says what is wrong with it.
+        return  # The evaluation of the query reports the error.
     for reference in found:
         yield Read(reference.name, reference.is_stream)
 
@@ -49,7 +50,7 @@ def _reads_of_function(function: Callable[..., Any]) -> list[Read]:
 
 
 class _Search:
-    """Follows a function's calls, as far as they lead to functions of its own package."""
+    """Follows a function's calls to functions of its own package."""
 
     def __init__(self) -> None:
         self.found: list[Read] = []
@@ -88,14 +89,14 @@ class _Search:
 
 
 def _tree_of(function: FunctionType) -> ast.AST | None:
-    """The function in its file's syntax tree; a lambda in the midst of a line is in none."""
+    """Return the function's syntax tree; a lambda inside a line has none."""
     file = function.__code__.co_filename
     return _functions_of("".join(linecache.getlines(file))).get(function.__code__.co_firstlineno)
 
 
 @lru_cache(maxsize=64)
 def _functions_of(source: str) -> Mapping[int, ast.AST]:
-    """All functions of a file, by the line where they begin, decorators included."""
+    """Return all functions of a file, by their first line, decorators included."""
     try:
         nodes = ast.walk(ast.parse(source))
     except SyntaxError:
@@ -105,7 +106,7 @@ def _functions_of(source: str) -> Mapping[int, ast.AST]:
 
 
 def _scope_of(function: FunctionType) -> dict[str, Any]:
-    """What names mean inside a function, as far as it is known before it is called."""
+    """Return the values of names inside a function, as far as known before a call."""
     scope = dict(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -117,7 +118,7 @@ def _scope_of(function: FunctionType) -> dict[str, Any]:
 
 
 def _value(node: ast.expr, scope: Mapping[str, Any]) -> Any:
-    """What a name or `module.name` stands for; None if it is something else."""
+    """Return the value of a name or `module.name`; None for other expressions."""
     if isinstance(node, ast.Name):
         return scope.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -127,7 +128,7 @@ def _value(node: ast.expr, scope: Mapping[str, Any]) -> Any:
 
 
 def _is_method(node: ast.expr, scope: Mapping[str, Any], *ways: tuple[str, ...]) -> bool:
-    """Whether this is `spark.` and one of the ways: ("read", "table") for spark.read.table."""
+    """Return whether this is `spark.` and a way: ("read", "table") for spark.read.table."""
     attributes: list[str] = []
     while isinstance(node, ast.Attribute):
         if _value(node, scope) is resolving.spark:
@@ -138,7 +139,7 @@ def _is_method(node: ast.expr, scope: Mapping[str, Any], *ways: tuple[str, ...])
 
 
 def _text(node: ast.expr, scope: Mapping[str, Any]) -> str | None:
-    """The value of a text, of a name that is bound to one, or of an f-string of such."""
+    """Return the value of a text, of a name bound to one, or of an f-string of these."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.FormattedValue):
@@ -151,6 +152,8 @@ def _text(node: ast.expr, scope: Mapping[str, Any]) -> str | None:
 
 
 def _are_neighbours(one: FunctionType, other: FunctionType) -> bool:
-    """Whether both are of one file, or of files that are no installed package."""
-    places = [function.__code__.co_filename for function in (one, other)]
-    return places[0] == places[1] or not any("site-packages" in place for place in places)
+    """Return whether both are in one file, or both outside of installed packages."""
+    locations = [function.__code__.co_filename for function in (one, other)]
+    return locations[0] == locations[1] or not any(
+        "site-packages" in location for location in locations
+    )

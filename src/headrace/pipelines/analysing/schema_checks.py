@@ -1,28 +1,14 @@
-"""What is declared of tables and flows, held against the columns that Spark has found for them."""
+"""Checks of declarations against the columns that Spark has found."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.pipelines.analysing import mergeable, standing_tables
+from headrace.pipelines import model
+from headrace.pipelines.analysing import existing_tables, mergeable
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.plans import plan_of
-from headrace.pipelines.model import (
-    RESERVED,
-    Expectation,
-    Flow,
-    Freshness,
-    MaterializedView,
-    MergedView,
-    Place,
-    RowRule,
-    StreamingTable,
-    TableRule,
-    TemporaryView,
-    UniqueKey,
-    output_mode,
-)
 from headrace.pipelines.problems import PipelineError, Problem, nearest
-from headrace.pipelines.sequences import sequenced
+from headrace.pipelines.queries.sequences import sequenced
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,27 +20,27 @@ _CONDITION_TYPES = ("boolean", "void")
 
 
 def check_declared(analysis: Analysis) -> None:
-    """Add to the analysis what is wrong between declarations and columns."""
+    """Add the problems between declarations and columns to the analysis."""
     operators = Operators(analysis.spark)
     for flow in analysis.pipeline.flows:
         if (frame := analysis.frames.get(flow.name)) is not None:
-            with analysis.complaining(flow.place, f"{flow.name}: "):
+            with analysis.complaining(flow.location, f"{flow.name}: "):
                 _check_stream(analysis, flow, frame, operators)
             _check_changes(analysis, flow, frame)
     for dataset in analysis.pipeline.datasets.values():
         match dataset:
-            case StreamingTable():
+            case model.StreamingTable():
                 _check_table(analysis, dataset)
-            case MaterializedView():
+            case model.MaterializedView():
                 _check_view(analysis, dataset)
-            case MergedView():
+            case model.MergedView():
                 _check_merged(analysis, dataset)
             case _:
                 continue
 
 
 def check_lake(analysis: Analysis) -> None:
-    """Compare with the tables that are there: may they become what the pipeline wants?"""
+    """Check that the existing tables can take the declared columns and properties."""
     from headrace.lake.catalog import Lake
     from headrace.lake.errors import LakeError, TableLost
     from headrace.lake.schemas import evolution
@@ -62,52 +48,50 @@ def check_lake(analysis: Analysis) -> None:
 
     lake = Lake(analysis.pipeline.settings.lake)
     present = set(lake.names())
-    for name, schema in analysis.schemas.items():
+    for name, schema in analysis.columns.items():
         dataset = analysis.pipeline.datasets.get(name)
         if dataset is None or name not in present:
             continue
         try:
             table = lake.table(name)
-            if isinstance(dataset, StreamingTable | MaterializedView):
+            if isinstance(dataset, model.StreamingTable | model.MaterializedView):
                 analysis.problems += [
-                    Problem(text, dataset.place)
-                    for text in standing_tables.complaints(
+                    Problem(text, dataset.location)
+                    for text in existing_tables.complaints(
                         table, analysis.partition_by(dataset), dataset.properties
                     )
                 ]
             evolution(table.schema, arrow_schema_of(schema))
         except TableLost as error:
-            if not isinstance(dataset, MaterializedView):
-                analysis.problems.append(Problem(str(error), dataset.place))
+            if not isinstance(dataset, model.MaterializedView):
+                analysis.complain(str(error), dataset.location)
         except LakeError as error:
-            analysis.problems.append(
-                Problem(f"{name} does not fit its table: {error}", dataset.place)
-            )
+            analysis.complain(f"{name} does not fit its table: {error}", dataset.location)
 
 
 def _check_stream(
-    analysis: Analysis, flow: Flow, frame: "DataFrame", operators: "Operators"
+    analysis: Analysis, flow: model.Flow, frame: "DataFrame", operators: "Operators"
 ) -> None:
-    """A flow's rows come as a stream, by operators that streams have."""
+    """Check that a flow reads a stream, by operators that Spark supports for streams."""
     if not frame.isStreaming:
         raise PipelineError(
-            "nothing in it is read as rows come; write STREAM(name) in SQL, read_stream(name) in"
+            "it reads no stream; write STREAM(name) in SQL, read_stream(name) in"
             " Python, or make it a materialized view"
         )
-    operators.check(frame, output_mode(flow, analysis.pipeline.datasets[flow.target]))
+    operators.check(frame, model.output_mode(flow, analysis.pipeline.datasets[flow.target]))
 
 
 class Operators:
-    """Asks Spark whether a stream can do what a query wants, as Spark asks when a query starts.
+    """Checks streaming operators with Spark, as Spark does when a query starts.
 
-    A session over Connect has no JVM at hand, and says so only then.
+    A session over Connect has no JVM at hand, and reports problems at the start only.
     """
 
     def __init__(self, spark: Any) -> None:
         jvm = getattr(spark, "_jvm", None)
         self._checker = None
         if jvm is not None:
-            # By whole names: each step of a path would look for a class in all jars.
+            # By full name: each step of a path would search all jars for a class.
             modes = getattr(jvm, f"{_SQL}.streaming.OutputMode")
             self._checker = getattr(jvm, f"{_SQL}.catalyst.analysis.UnsupportedOperationChecker")
             self._modes = {
@@ -116,13 +100,13 @@ class Operators:
                 "complete": modes.Complete(),
             }
 
-    def check(self, frame: Any, output_mode: str) -> None:
+    def check(self, frame: Any, mode: str) -> None:
         if self._checker is not None:
             plan = frame._jdf.queryExecution().analyzed()
-            self._checker.checkForStreaming(plan, self._modes[output_mode.lower()])
+            self._checker.checkForStreaming(plan, self._modes[mode.lower()])
 
 
-def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
+def _check_changes(analysis: Analysis, flow: model.Flow, frame: "DataFrame") -> None:
     changes = flow.changes
     if changes is None:
         return
@@ -130,136 +114,131 @@ def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
     if changes.sequence_by.isidentifier():
         wanted.append(changes.sequence_by)
     else:
-        with analysis.complaining(flow.place, f"{flow.name}, sequence: "):
-            _ = sequenced(frame, changes).schema  # A session over Connect looks only when asked.
-    _check_columns(analysis, wanted, frame.columns, flow.place, flow.name)
+        with analysis.complaining(flow.location, f"{flow.name}, sequence: "):
+            _ = sequenced(frame, changes).schema  # A session over Connect analyses only on access.
+    _check_columns(analysis, wanted, frame.columns, flow.location, flow.name)
     _check_kept(analysis, flow, (*changes.keys, changes.sequence_by))
     if changes.apply_as_deletes is not None:
         _check_condition(
-            analysis, changes.apply_as_deletes, frame, flow.place, f"{flow.name}, deletes: "
+            analysis, changes.apply_as_deletes, frame, flow.location, f"{flow.name}, deletes: "
         )
 
 
-def _check_kept(analysis: Analysis, flow: Flow, wanted: Iterable[str]) -> None:
-    """Keys and sequences are remembered; columns that are about the row are not stored."""
+def _check_kept(analysis: Analysis, flow: model.Flow, wanted: Iterable[str]) -> None:
+    """Reject keys and sequences by columns about the row, which are not stored."""
     for column in dict.fromkeys(wanted):
-        if column in RESERVED:
-            analysis.problems.append(
-                Problem(
-                    f"{flow.name}: {column} is about the row and no table keeps it, so changes"
-                    " have neither a key nor a sequence by it; select it under another name",
-                    flow.place,
-                )
+        if column in model.RESERVED:
+            analysis.complain(
+                f"{flow.name}: {column} is about the row and not stored in a table, so changes"
+                " cannot have it as key or sequence; select it under another name",
+                flow.location,
             )
 
 
-def _check_table(analysis: Analysis, table: StreamingTable) -> None:
-    schema = analysis.schemas.get(table.name)
+def _check_table(analysis: Analysis, table: model.StreamingTable) -> None:
+    schema = analysis.columns.get(table.name)
     if schema is None:
         return
     names = schema.fieldNames()
     ordered = () if table.sequence_by is None else (table.sequence_by,)
     wanted = (*analysis.partition_by(table), *table.keys, *ordered)
-    _check_columns(analysis, wanted, names, table.place, table.name)
+    _check_columns(analysis, wanted, names, table.location, table.name)
     for flow in analysis.pipeline.flows_into(table.name):
         rows = analysis.stand_ins.table(analysis.frames[flow.name].schema)
-        _check_expectations(analysis, table.expectations, rows, table.place, table.name)
+        _check_expectations(analysis, table.expectations, rows, table.location, table.name)
 
 
-def _check_view(analysis: Analysis, view: MaterializedView) -> None:
+def _check_view(analysis: Analysis, view: model.MaterializedView) -> None:
     frame = analysis.frames.get(view.name)
     if frame is None:
         return
     if frame.isStreaming:
-        analysis.problems.append(
-            Problem(
-                f"{view.name} is computed whole, and its query reads a stream; leave out STREAM in"
-                " SQL, use read in Python, or make it a streaming table",
-                view.place,
-            )
+        analysis.complain(
+            f"{view.name} is computed whole, and its query reads a stream; remove STREAM in"
+            " SQL, use read in Python, or make it a streaming table",
+            view.location,
         )
         return
-    _check_columns(analysis, view.partition_by, frame.columns, view.place, view.name)
-    _check_expectations(analysis, view.expectations, frame, view.place, view.name)
+    _check_columns(analysis, view.partition_by, frame.columns, view.location, view.name)
+    _check_expectations(analysis, view.expectations, frame, view.location, view.name)
 
 
-def _check_merged(analysis: Analysis, view: MergedView) -> None:
+def _check_merged(analysis: Analysis, view: model.MergedView) -> None:
     frame = analysis.frames.get(view.name)
     if frame is None:
         return
-    _check_columns(analysis, view.merge, frame.columns, view.place, view.name)
+    _check_columns(analysis, view.merge, frame.columns, view.location, view.name)
     if set(view.merge) <= set(frame.columns) and (plan := plan_of(frame)) is not None:
         analysis.problems += [
-            Problem(f"{view.name} cannot be kept by parts: {why}", view.place)
+            Problem(f"{view.name} cannot be merged from batches: {why}", view.location)
             for why in mergeable.complaints(plan, view.merge)
         ]
     reads = analysis.reads.get(view.name, [])
     if len(reads) != 1 or not reads[0].is_stream:
-        analysis.problems.append(
-            Problem(
-                f"{view.name} reads {len(reads)} datasets; a merged view is kept from one, read as"
-                " rows come. Join others in a streaming table before",
-                view.place,
-            )
+        analysis.complain(
+            f"{view.name} reads {len(reads)} datasets; a merged view reads one, as a stream."
+            " Join others in a streaming table before",
+            view.location,
         )
     elif view.deduplicate_by and (table := _table_behind(analysis, reads[0].name)) is not None:
         names = analysis.columns_of(table).fieldNames()
         what = f"{view.name} counts rows of {table} once, which"
-        _check_columns(analysis, view.deduplicate_by, names, view.place, what)
+        _check_columns(analysis, view.deduplicate_by, names, view.location, what)
 
 
 def _table_behind(analysis: Analysis, name: str) -> str | None:
-    """What a temporary view reads, whose rows are told apart; None if that is not one table."""
-    while isinstance(analysis.pipeline.datasets.get(name), TemporaryView):
+    """Return the table behind a temporary view; None if it reads more than one dataset."""
+    while isinstance(analysis.pipeline.datasets.get(name), model.TemporaryView):
         reads = {read.name for read in analysis.reads.get(name, ())}
         if len(reads) != 1:
-            return None  # That such a view is kept from one table is said when it is made.
+            return None  # The making of the view reports several inputs.
         (name,) = reads
     return name
 
 
 def _check_columns(
-    analysis: Analysis, wanted: Iterable[str], names: Sequence[str], place: Place, what: str
+    analysis: Analysis,
+    wanted: Iterable[str],
+    names: Sequence[str],
+    location: model.Location,
+    what: str,
 ) -> None:
     for column in dict.fromkeys(wanted):
         if column not in names:
-            analysis.problems.append(
-                Problem(
-                    f"{what} has no column {column}; it has {', '.join(names)}"
-                    f"{nearest(column, names)}",
-                    place,
-                )
+            analysis.complain(
+                f"{what} has no column {column}; it has {', '.join(names)}{nearest(column, names)}",
+                location,
             )
 
 
 def _check_expectations(
     analysis: Analysis,
-    expectations: Sequence[Expectation],
+    expectations: Sequence[model.Expectation],
     rows: "DataFrame",
-    place: Place,
+    location: model.Location,
     table: str,
 ) -> None:
-    rules = [one.rule.condition for one in expectations if isinstance(one.rule, RowRule)]
+    rules = [one.rule.condition for one in expectations if isinstance(one.rule, model.RowRule)]
     are_fine = _are_conditions(rules, rows)
     for expectation in expectations:
         what = f"the expectation {expectation.name!r} of {table}: "
         match expectation.rule:
-            case RowRule(condition) if not are_fine:
-                _check_condition(analysis, condition, rows, place, what)
-            case TableRule(condition):
-                with analysis.complaining(place, what):
+            case model.RowRule(condition) if not are_fine:
+                _check_condition(analysis, condition, rows, location, what)
+            case model.TableRule(condition):
+                with analysis.complaining(location, what):
                     _check_boolean(rows.agg(_expression(condition)).schema)
-            case UniqueKey(columns):
-                _check_columns(analysis, columns, rows.columns, place, f"{table} (unique)")
-            case Freshness(column):
-                with analysis.complaining(place, what):
+            case model.UniqueKey(columns):
+                _check_columns(analysis, columns, rows.columns, location, f"{table} (unique)")
+            case model.Freshness(column):
+                with analysis.complaining(location, what):
                     _check_time(rows.select(_expression(column)).schema, column)
             case _:
                 continue
 
 
 def _are_conditions(conditions: Sequence[str], rows: "DataFrame") -> bool:
-    """Whether all are conditions about the rows; asked at once, as that is mostly all it takes."""
+    """Return whether all are conditions over the rows, checked in one call to save time."""
     from pyspark.errors import PySparkException
 
     try:
@@ -270,9 +249,9 @@ def _are_conditions(conditions: Sequence[str], rows: "DataFrame") -> bool:
 
 
 def _check_condition(
-    analysis: Analysis, condition: str, rows: "DataFrame", place: Place, what: str
+    analysis: Analysis, condition: str, rows: "DataFrame", location: model.Location, what: str
 ) -> None:
-    with analysis.complaining(place, what):
+    with analysis.complaining(location, what):
         _check_boolean(rows.select(_expression(condition)).schema)
 
 
@@ -285,7 +264,7 @@ def _check_boolean(schema: "StructType") -> None:
 def _check_time(schema: "StructType", column: str) -> None:
     found = schema.fields[0].dataType.simpleString()
     if found not in ("timestamp", "timestamp_ntz", "date"):
-        raise PipelineError(f"{column} is a {found}, and only times are fresh")
+        raise PipelineError(f"{column} is a {found}; freshness needs a time")
 
 
 def _expression(text: str) -> "Column":

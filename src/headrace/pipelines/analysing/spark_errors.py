@@ -1,4 +1,4 @@
-"""Spark's complaints in one line: without its plans, codes and names that we made up."""
+"""Spark's errors as one line: without plans, codes and generated names."""
 
 import logging
 import re
@@ -27,13 +27,13 @@ _ADVICE = {
         " watermark, so that a group ends"
     ),
 }
-"""What to do about it, where Spark does not say so."""
+"""Advice for errors that lack it in Spark."""
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""Where PySpark writes each error that it raises, with the JVM's trace."""
+"""The loggers to which PySpark writes each error with the JVM's trace."""
 
 
 def short_text(error: BaseException) -> str:
-    """What is wrong, as one sentence; of what is no error of Spark's, its type as well."""
+    """Return the error as one sentence; for errors outside of Spark with its type."""
     text = str(error)
     code = _CODE.match(text)
     if code is None and not is_from_spark(error):
@@ -44,19 +44,19 @@ def short_text(error: BaseException) -> str:
         text = noise.sub("", text)
     text = _POSITION.sub(" ", text)
     text = _VIEW.sub(r"\1", text)
-    told = " ".join(text.split()).rstrip(" ;.")
+    sentence = " ".join(text.split()).rstrip(" ;.")
     advice = _ADVICE.get(code[1]) if code else None
-    return f"{told}; {advice}" if advice else told
+    return f"{sentence}; {advice}" if advice else sentence
 
 
 def line_of(error: BaseException) -> int | None:
-    """The line of the query that Spark complains about, counted from 1."""
+    """Return the line of the query in Spark's error, counted from 1."""
     found = _POSITION.search(str(error))
     return int(found[1]) if found else None
 
 
 def line_in_folder(error: BaseException, folder: str) -> tuple[str, int] | None:
-    """The innermost file and line of a pipeline's folder on the way to an error."""
+    """Return the innermost file and line of a pipeline's folder in an error's trace."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         if path.is_relative_to(folder):
@@ -66,10 +66,10 @@ def line_in_folder(error: BaseException, folder: str) -> tuple[str, int] | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep PySpark from writing out the errors that we catch and tell in our words."""
+    """Keep PySpark from logging errors that are caught and reported here."""
     from pyspark.logger import PySparkLogger
 
-    # Asked for by their own class: a plain logger of the name would break PySpark's errors.
+    # Requested by their own class: a plain logger of that name would break PySpark's errors.
     loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     disabled = [logger.disabled for logger in loggers]
     for logger in loggers:

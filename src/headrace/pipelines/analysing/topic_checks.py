@@ -1,7 +1,7 @@
-"""What brokers say of a pipeline before it runs: whether they answer, and which topics there are.
+"""Checks of brokers before a pipeline runs: that they answer, and that topics exist.
 
-A source may be read from another cluster than the pipeline's own, so each cluster is asked for what
-is read from it. Sinks and dead letters are always with the pipeline's own.
+A source may be on another cluster than the pipeline's own, so topics are looked up in their own
+cluster. Sinks and dead letters are always on the pipeline's cluster.
 """
 
 import re
@@ -13,28 +13,20 @@ from headrace.client.cluster import check_reachable
 from headrace.client.java_security import InvalidLogin, translated
 from headrace.client.security import NotSpoken
 from headrace.errors import HeadraceError
+from headrace.pipelines import model
 from headrace.pipelines.analysing.graph import graph_of
-from headrace.pipelines.model import (
-    SOURCES,
-    Pipeline,
-    Place,
-    Sink,
-    Source,
-    StreamingTable,
-    TemporaryView,
-)
 from headrace.pipelines.problems import Problem, nearest
-from headrace.pipelines.sources import client_properties, grouped, source_properties
+from headrace.pipelines.queries.sources import client_properties, grouped, source_properties
 
 TIMEOUT_S = 5.0
 _NAMED_MAX = 5
 _JAVAS_LOGIN = (InvalidLogin, NotSpoken)
-"""What is wrong with a login that the stock connector can do and this client cannot."""
+"""Login errors of this client that the stock connector does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """What is to be said of a pipeline's topics."""
+    """Problems and notes about a pipeline's topics."""
 
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
@@ -42,12 +34,12 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True)
 class TopicsOfCluster:
-    """A cluster as a client reaches it, and what a pipeline reads and writes there."""
+    """A cluster's client properties, and the pipeline's reads and writes there."""
 
     properties: dict[str, str] = field(repr=False)
-    """With the login."""
-    sources: list[Source] = field(default_factory=list)
-    written: list[tuple[Place, str]] = field(default_factory=list)
+    """Includes the login."""
+    sources: list[model.Source] = field(default_factory=list)
+    written: list[tuple[model.Location, str]] = field(default_factory=list)
 
     @property
     def bootstrap(self) -> str:
@@ -55,27 +47,27 @@ class TopicsOfCluster:
 
     @property
     def uses(self) -> str:
-        """What is read from and written to it, for people."""
-        names = [f"{SOURCES}.{source.name}" for source in self.sources]
+        """The reads from and writes to the cluster, in words."""
+        names = [f"{model.SOURCES}.{source.name}" for source in self.sources]
         names += [f"the topic {topic}" for _, topic in self.written]
         more = [f"{len(names) - _NAMED_MAX} more"] if len(names) > _NAMED_MAX else []
         *first, last = [*names[:_NAMED_MAX], *more]
         return f"{', '.join(first)} and {last}" if first else last
 
     @property
-    def is_left_to_java(self) -> bool:
-        """Whether only the stock connector goes there, which knows logins that we do not."""
+    def is_login_of_java(self) -> bool:
+        """Return whether only the stock connector, with its further logins, uses the cluster."""
         return not self.written and all(one.connector != "headrace" for one in self.sources)
 
 
 def check_topics(
-    pipeline: Pipeline,
+    pipeline: model.Pipeline,
     timeout_s: float = TIMEOUT_S,
     advised: Callable[[HeadraceError], str] = str,
 ) -> TopicReport:
-    """Ask the brokers which topics there are; that they cannot be asked is a problem.
+    """Check the topics with the brokers; unreachable brokers are a problem, as for a run.
 
-    A run would meet it too. `advised` says what to do about it, besides to ask nobody.
+    `advised` adds advice to an error.
     """
     problems: list[Problem] = []
     notes: list[str] = []
@@ -83,28 +75,28 @@ def check_topics(
         try:
             present = _topics_at(cluster, timeout_s)
         except HeadraceError as error:
-            if isinstance(error, _JAVAS_LOGIN) and cluster.is_left_to_java:
+            if isinstance(error, _JAVAS_LOGIN) and cluster.is_login_of_java:
                 notes.append(f"topics at {cluster.bootstrap} were not checked: {error}")
                 continue
             found = f"topics were not checked: {advised(error)}; or check with --offline"
             problems.append(Problem(found))
         else:
             problems += _missing_topics(cluster, present)
-            notes += _topics_to_come(cluster, present)
+            notes += _topics_created_later(cluster, present)
     return TopicReport(tuple(problems), tuple(notes))
 
 
 def check_brokers(
-    pipeline: Pipeline, targets: Collection[str] | None = None, timeout_s: float = TIMEOUT_S
+    pipeline: model.Pipeline, targets: Collection[str] | None = None, timeout_s: float = TIMEOUT_S
 ) -> None:
-    """Fail clearly where brokers do not answer: Spark would try again and again, and blame a query.
+    """Fail if brokers do not answer: Spark would retry for long, and blame a query.
 
-    Only those are asked that are read from or written to for `targets`, the tables and sinks that
-    are to be brought up to date; None is all of them. The error names every one that is away.
+    Only brokers that `targets`, tables and sinks, read from or write to are checked; None means
+    all. The error names every unreachable one.
     """
     failures: list[tuple[TopicsOfCluster, HeadraceError]] = []
     for cluster in clusters_of(part_for(pipeline, targets)):
-        if cluster.is_left_to_java:
+        if cluster.is_login_of_java:
             continue
         try:
             check_reachable(cluster.bootstrap, translated(cluster.properties), timeout_s)
@@ -114,15 +106,14 @@ def check_brokers(
         raise _error_of_all(failures) from failures[0][1]
 
 
-def part_for(pipeline: Pipeline, targets: Collection[str] | None) -> Pipeline:
-    """The pipeline without the sources that these do not read, and without the other datasets.
+def part_for(pipeline: model.Pipeline, targets: Collection[str] | None) -> model.Pipeline:
+    """Return the pipeline reduced to some datasets and the sources that they read.
 
-    A source that is read under a name which only Spark finds out is left out too, so its brokers
-    are not asked.
+    A source that a function reads under a computed name is left out and not checked.
     """
     datasets = pipeline.datasets
     graph = graph_of(pipeline)
-    views = {name for name, one in datasets.items() if isinstance(one, TemporaryView)}
+    views = {name for name, one in datasets.items() if isinstance(one, model.TemporaryView)}
     kept = {name: one for name, one in datasets.items() if targets is None or name in targets}
     wanted = [name for name in kept if name not in views]
     read: set[str] = set()
@@ -133,13 +124,13 @@ def part_for(pipeline: Pipeline, targets: Collection[str] | None) -> Pipeline:
     sources = pipeline.sources.items()
     return replace(
         pipeline,
-        sources={name: one for name, one in sources if f"{SOURCES}.{name}" in read},
+        sources={name: one for name, one in sources if f"{model.SOURCES}.{name}" in read},
         datasets=kept,
     )
 
 
-def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
-    """The clusters where a pipeline has topics; none if it has no topics."""
+def clusters_of(pipeline: model.Pipeline) -> list[TopicsOfCluster]:
+    """Return the clusters with topics of a pipeline."""
     settings = pipeline.settings
     read = ((source_properties(one, settings), one) for one in pipeline.sources.values())
     own, *others = grouped(read, first=client_properties(settings))
@@ -151,7 +142,7 @@ def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
 
 
 def _error_of_all(failures: Sequence[tuple[TopicsOfCluster, HeadraceError]]) -> HeadraceError:
-    """One error with the words of all; of their class if they share it: that says what to do."""
+    """Return one error with all texts; a shared class is kept, as it decides the advice."""
     kinds = {type(error) for _, error in failures}
     kind = kinds.pop() if len(kinds) == 1 else HeadraceError
     return kind("; ".join(f"{error} (for {cluster.uses})" for cluster, error in failures))
@@ -170,29 +161,29 @@ def _missing_topics(cluster: TopicsOfCluster, present: set[str]) -> Iterator[Pro
                     f"there is no topic {topic} at {cluster.bootstrap}; create it with:"
                     f" headrace topics create {topic} --bootstrap {cluster.bootstrap}"
                     f"{nearest(topic, present)}",
-                    source.place,
+                    source.location,
                 )
 
 
-def _topics_to_come(cluster: TopicsOfCluster, present: set[str]) -> Iterator[str]:
-    """Topics that are missing and may come to be while the pipeline runs."""
+def _topics_created_later(cluster: TopicsOfCluster, present: set[str]) -> Iterator[str]:
+    """Report missing topics that may be created while the pipeline runs."""
     for source in cluster.sources:
         pattern = source.topic_pattern
         if pattern and not any(re.fullmatch(pattern, topic) for topic in present):
-            yield f"{source.place}: no topic is like {pattern} yet"
-    for place, topic in cluster.written:
+            yield f"{source.location}: no topic matches {pattern} yet"
+    for location, topic in cluster.written:
         if topic not in present:
             yield (
-                f"{place}: there is no topic {topic} yet; brokers that may create topics"
-                " do so when it is first written to"
+                f"{location}: there is no topic {topic} yet; brokers with automatic creation"
+                " create it at the first write"
             )
 
 
-def _written_topics(pipeline: Pipeline) -> Iterator[tuple[Place, str]]:
-    """The topics of sinks and dead letters, and where each is named."""
+def _written_topics(pipeline: model.Pipeline) -> Iterator[tuple[model.Location, str]]:
+    """Yield the topics of sinks and dead letters, with the location of each."""
     for dataset in pipeline.datasets.values():
-        topic = dataset.topic if isinstance(dataset, Sink) else None
-        if isinstance(dataset, StreamingTable):
+        topic = dataset.topic if isinstance(dataset, model.Sink) else None
+        if isinstance(dataset, model.StreamingTable):
             topic = dataset.dead_letter_topic
         if topic:
-            yield dataset.place, topic
+            yield dataset.location, topic

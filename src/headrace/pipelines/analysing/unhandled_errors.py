@@ -1,7 +1,7 @@
-"""Topics whose unreadable records a query does not take care of itself.
+"""Topics whose unreadable records a query does not handle itself.
 
-Who names `_error`, to choose by it or to keep it, means to: such a query gets these records as
-rows. From any other they are kept away, and go to quarantine.
+A query that names `_error`, to filter by it or to keep it, gets these records as rows. Other
+queries do not get them; they go to quarantine.
 """
 
 import re
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 
 from headrace.pipelines.analysing.called_functions import called
-from headrace.pipelines.analysing.original_bytes import speaks_of
+from headrace.pipelines.analysing.original_bytes import names_column
 from headrace.pipelines.analysing.reads import Read
+from headrace.pipelines.declaring.names import is_source, source_name
 from headrace.pipelines.model import ERROR, Pipeline, Query, TemporaryView
-from headrace.pipelines.names import is_source, source_name
 
 _WORD = re.compile(rf"\b{ERROR}\b", re.IGNORECASE)
 
@@ -20,14 +20,14 @@ _WORD = re.compile(rf"\b{ERROR}\b", re.IGNORECASE)
 def unhandled(
     query: Query, name: str, pipeline: Pipeline, reads: Mapping[str, Sequence[Read]]
 ) -> frozenset[str]:
-    """The sources that decode, read by a query or by views before it, none of which says `_error`.
+    """Return the decoding sources behind a query whose `_error` neither it nor its views name.
 
-    The names are those behind `sources.`; `reads` has what each query reads, by its name.
+    The names are those after `sources.`; `reads` has the inputs of each query by name.
     """
     found: dict[str, bool] = {}
-    for source, is_spoken_of in _decoded(query, name, pipeline, reads, is_spoken_of=False):
-        found[source] = found.get(source, False) or is_spoken_of
-    return frozenset(source for source, is_spoken_of in found.items() if not is_spoken_of)
+    for source, is_named in _decoded(query, name, pipeline, reads, is_named=False):
+        found[source] = found.get(source, False) or is_named
+    return frozenset(source for source, is_named in found.items() if not is_named)
 
 
 def _decoded(
@@ -36,18 +36,16 @@ def _decoded(
     pipeline: Pipeline,
     reads: Mapping[str, Sequence[Read]],
     *,
-    is_spoken_of: bool,
+    is_named: bool,
 ) -> Iterator[tuple[str, bool]]:
-    is_spoken_of = is_spoken_of or names_errors(query)
+    is_named = is_named or names_errors(query)
     for read in reads.get(name, ()):
         dataset = pipeline.datasets.get(read.name)
         short = source_name(read.name)
         if isinstance(dataset, TemporaryView):
-            yield from _decoded(
-                dataset.query, read.name, pipeline, reads, is_spoken_of=is_spoken_of
-            )
+            yield from _decoded(dataset.query, read.name, pipeline, reads, is_named=is_named)
         elif is_source(read.name) and _is_decoded(pipeline, short):
-            yield short, is_spoken_of
+            yield short, is_named
 
 
 def _is_decoded(pipeline: Pipeline, source: str) -> bool:
@@ -55,14 +53,14 @@ def _is_decoded(pipeline: Pipeline, source: str) -> bool:
 
 
 def names_errors(query: Query) -> bool:
-    """Whether `_error` stands in the text of a query, or in a function or those that it calls."""
+    """Return whether a query's text, or its functions, name `_error`."""
     if isinstance(query, str):
-        return speaks_of(query, ERROR)
+        return names_column(query, ERROR)
     return any(_has_word(function.__code__) for function in called(query))
 
 
 def _has_word(code: CodeType) -> bool:
-    """Whether a name in the code is the column's, or a text has it as a word."""
+    """Return whether the code has the column as a name, or as a word in a text."""
     if ERROR in code.co_names:
         return True
     return any(

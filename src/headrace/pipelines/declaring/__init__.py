@@ -1,1 +1,1 @@
-"""What a pipeline's files say: SQL, Python and pipeline.toml, read into the model."""
+"""Declarations of a pipeline: SQL, Python and pipeline.toml, read into the model."""

@@ -1,6 +1,6 @@
-"""The options that sources, sinks and `[client]` may have, so that a typo does not go unnoticed.
+"""The options that sources, sinks and `[client]` may have, so that a typo is an error.
 
-Spark's readers pass over what they do not know; a limit with a letter too few is then no limit.
+Spark's readers ignore unknown options; a misspelled limit would be no limit.
 """
 
 from headrace.spark.option_names import CLIENT_PREFIX, Side, option_complaint, property_complaint
@@ -8,7 +8,7 @@ from headrace.spark.sink.options import SINK_OPTIONS
 from headrace.spark.source.options import STREAM_OPTIONS
 
 OUTPUT_MODE = "outputMode"
-"""An option of a sink that is the runner's, not the writer's."""
+"""An option of a sink for the runner, not for the writer."""
 
 _ELSEWHERE = {
     "subscribe": "write topic or topics in [sources.{0}]",
@@ -19,23 +19,23 @@ _ELSEWHERE = {
     "endingoffsets": "a stream has no end",
     "endingtimestamp": "a stream has no end",
     "endingoffsetsbytimestamp": "a stream has no end",
-    "pushfilters": "a query may ask a topic more than one question, and Spark would take one's"
-    " filters for all; startingTimestamp and startingOffsets limit what is read",
+    "pushfilters": "Spark would apply the filters of one query to all queries of the topic; use"
+    " startingTimestamp and startingOffsets to limit the records",
 }
 
 
 def source_option_complaint(source: str, name: str) -> str | None:
-    """What is wrong with the name of an option, or None; names may be in any case, as Spark's."""
+    """Return the problem of a source's option, or None; case does not matter, as in Spark."""
     lowered = name.lower()
     if lowered.startswith(CLIENT_PREFIX):
         return property_complaint(lowered.removeprefix(CLIENT_PREFIX), Side.SOURCE)
     if lowered in _ELSEWHERE:
-        return f"{name} is no option here: {_ELSEWHERE[lowered].format(source)}"
+        return f"{name} is not allowed here: {_ELSEWHERE[lowered].format(source)}"
     return option_complaint(name, STREAM_OPTIONS)
 
 
 def sink_option_complaint(name: str) -> str | None:
-    """The same for an option of a sink."""
+    """Return the problem of a sink's option, or None."""
     lowered = name.lower()
     if lowered.startswith(CLIENT_PREFIX):
         return property_complaint(lowered.removeprefix(CLIENT_PREFIX), Side.SINK)
@@ -45,5 +45,5 @@ def sink_option_complaint(name: str) -> str | None:
 
 
 def client_property_complaint(name: str) -> str | None:
-    """The same for a property of `[client]`, which all clients of a pipeline get."""
+    """Return the problem of a property of `[client]`, or None."""
     return property_complaint(name, Side.SOURCE, prefix="")

@@ -1,7 +1,7 @@
-"""pipeline.toml: what it may say, with the line of what is wrong in it.
+"""pipeline.toml: its settings, and its problems with their lines.
 
 Values may name environment variables as `${NAME}` or `${NAME:-default}`, so that secrets stay out
-of files. Their values are never part of a message.
+of files. Their values never appear in a message.
 """
 
 import os
@@ -11,6 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from headrace.pipelines import model
+from headrace.pipelines.declaring.intervals import schedule_complaint, seconds_of
+from headrace.pipelines.declaring.names import TAKEN, WORD
 from headrace.pipelines.declaring.option_names import (
     client_property_complaint,
     source_option_complaint,
@@ -22,21 +27,7 @@ from headrace.pipelines.declaring.settings_tables import (
     ZoneTable,
     converted,
 )
-from headrace.pipelines.intervals import schedule_complaint, seconds_of
 from headrace.pipelines.loaded_files import LoadedFiles
-from headrace.pipelines.model import (
-    QUARANTINE,
-    SOURCES,
-    ZONES,
-    Architecture,
-    Gate,
-    PipelineSettings,
-    Place,
-    Promotion,
-    Requirement,
-    Source,
-)
-from headrace.pipelines.names import TAKEN, WORD
 from headrace.pipelines.problems import PipelineError, Problem, nearest
 from headrace.spark.topic_patterns import pattern_complaint
 
@@ -49,7 +40,7 @@ TABLES = ("pipeline", "spark", "client", "sources", "zones")
 
 
 class SettingsFile:
-    """One pipeline.toml: its tables as values, and what is wrong with them."""
+    """One pipeline.toml: its tables as values, and their problems."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
         self.directory = directory
@@ -61,63 +52,57 @@ class SettingsFile:
         self._tables = self._substituted(self._parsed())
         self._check_tables()
 
-    def settings(self) -> PipelineSettings:
-        """What the file says of the pipeline as a whole."""
+    def settings(self) -> model.PipelineSettings:
+        """Return the settings of the whole pipeline."""
         given = self._tables.get("pipeline", {"name": "unnamed"})
         table = self._converted(PipelineTable, given, "pipeline", name="unnamed")
         self._check_values(table)
         if not WORD.fullmatch(table.name.replace("-", "_")):
             self._complain(
-                f"{table.name!r} is no name of a pipeline; write lower-case letters, digits, - and"
-                " _, beginning with a letter",
+                f"{table.name!r} is not a valid name of a pipeline; write lower-case letters,"
+                " digits, - and _, beginning with a letter",
                 "pipeline",
                 "name",
             )
         zones = self.zones()
-        return PipelineSettings(
-            name=table.name,
-            version=str(table.version),
-            architecture=Architecture(table.architecture),
-            bootstrap=table.bootstrap,
-            names_brokers="bootstrap" in given,
-            client=self._client(),
-            lake=self._place_of_lake(table.lake),
-            master=table.master,
-            spark=self._texts("spark"),
-            trigger=table.trigger,
-            refresh=table.refresh,
-            libraries=table.libraries,
-            group=table.group,
-            zones=zones,
-            promotions=self._promotions(zones),
-            driver_rows_max=table.driver_rows_max,
-        )
+        fields = {
+            **msgspec.structs.asdict(table),
+            "version": str(table.version),
+            "architecture": model.Architecture(table.architecture),
+            "names_brokers": "bootstrap" in given,
+            "client": self._client(),
+            "lake": self._place_of_lake(table.lake),
+            "spark": self._texts("spark"),
+            "zones": zones,
+            "promotions": self._promotions(zones),
+        }
+        return model.PipelineSettings(**fields)
 
     def count_in(self, loaded: LoadedFiles) -> None:
-        """Count the file, with variables as they are written, and the schemas that it names."""
+        """Add the file to the fingerprint, variables as written, and the schemas that it names."""
         loaded.add(FILE, self._text)
         for section, path in self._schema_files.items():
             loaded.add_schema(section, path)
 
     def check_libraries(self, files: Sequence[str]) -> None:
-        """Complain about patterns of `libraries` that none of the pipeline's files is like."""
+        """Complain about patterns of `libraries` that match none of the pipeline's files."""
         for pattern in self._tables.get("pipeline", {}).get("libraries", ()):
             if isinstance(pattern, str) and not any(is_like(file, [pattern]) for file in files):
                 self._complain(
-                    f"no file is like {pattern}; write it as seen from the folder, such as"
+                    f"no file matches {pattern}; write the pattern relative to the folder, such as"
                     " sql/*.sql or **/*.py",
                     "pipeline",
                     "libraries",
                 )
 
-    def sources(self) -> dict[str, Source]:
-        """The sources by name: `orders` is what queries read as `sources.orders`."""
+    def sources(self) -> dict[str, model.Source]:
+        """Return the sources by name: queries read `orders` as `sources.orders`."""
         found = {}
-        for name, given in self._tables.get(SOURCES, {}).items():
-            section = f"{SOURCES}.{name}"
+        for name, given in self._tables.get(model.SOURCES, {}).items():
+            section = f"{model.SOURCES}.{name}"
             if not WORD.fullmatch(name):
                 self._complain(
-                    f"{name!r} is no name; write lower-case letters, digits and underscores",
+                    f"{name!r} is not a valid name; write lower-case letters, digits, underscores",
                     section,
                 )
                 continue
@@ -128,21 +113,21 @@ class SettingsFile:
         return found
 
     def zones(self) -> tuple[str, ...]:
-        """The four zones and those of `[zones]`."""
+        """Return the four zones and those of `[zones]`."""
         more = self._tables.get("zones", {})
         for zone in more:
             if not WORD.fullmatch(zone) or "__" in zone:
                 self._complain(
-                    f"{zone!r} is no name of a zone; write lower-case letters and digits",
+                    f"{zone!r} is not a valid name of a zone; write lower-case letters and digits",
                     "zones",
                     zone,
                 )
             elif zone in TAKEN:
                 self._complain(f"{zone} is reserved; give the zone another name", "zones", zone)
-        return tuple(dict.fromkeys((*ZONES, *more)))
+        return tuple(dict.fromkeys((*model.ZONES, *more)))
 
-    def _promotions(self, zones: Sequence[str]) -> dict[str, Promotion]:
-        """The rules of each `[zones.name]`; a zone that is a text is only described by it."""
+    def _promotions(self, zones: Sequence[str]) -> dict[str, model.Promotion]:
+        """Return the rules of each `[zones.name]`; a zone given as text has only a description."""
         found = {}
         for zone, given in self._tables.get("zones", {}).items():
             section = f"zones.{zone}"
@@ -158,8 +143,8 @@ class SettingsFile:
                 )
         return found
 
-    def _promotion(self, table: ZoneTable, section: str, zones: Sequence[str]) -> Promotion:
-        readable = (SOURCES, *zones, QUARANTINE)
+    def _promotion(self, table: ZoneTable, section: str, zones: Sequence[str]) -> model.Promotion:
+        readable = (model.SOURCES, *zones, model.QUARANTINE)
         for name in table.reads or ():
             if name not in readable:
                 self._complain(
@@ -168,27 +153,27 @@ class SettingsFile:
                     section,
                     "reads",
                 )
-        return Promotion(
+        return model.Promotion(
             reads=table.reads,
-            requires=tuple(map(Requirement, table.requires)),
+            requires=tuple(map(model.Requirement, table.requires)),
             gate=self._gate(table, section),
         )
 
-    def _gate(self, table: ZoneTable, section: str) -> Gate | None:
+    def _gate(self, table: ZoneTable, section: str) -> model.Gate | None:
         share, rows_min = table.quarantined_max, table.judged_rows_min
         if share is None:
             if rows_min is not None:
                 self._complain(
-                    "judged_rows_min goes with quarantined_max, the share of a batch that may be"
-                    " refused",
+                    "judged_rows_min needs quarantined_max, the share of a batch that may be"
+                    " rejected",
                     section,
                     "judged_rows_min",
                 )
             return None
         if not 0 <= share < 1:
             self._complain(
-                f"quarantined_max is {share:g}, and must be a share from 0 to below 1: 0.05 lets"
-                " a batch pass of which one row in twenty is refused",
+                f"quarantined_max is {share:g}, and must be a share from 0 to below 1: 0.05 accepts"
+                " a batch with up to one rejected row in twenty",
                 section,
                 "quarantined_max",
             )
@@ -196,10 +181,10 @@ class SettingsFile:
         if rows_min is not None and rows_min < 1:
             self._complain("judged_rows_min must be 1 or more", section, "judged_rows_min")
             return None
-        return Gate(share) if rows_min is None else Gate(share, rows_min)
+        return model.Gate(share) if rows_min is None else model.Gate(share, rows_min)
 
-    def _source(self, name: str, section: str, table: SourceTable) -> Source:
-        """A source; without a topic it is the one of its own name."""
+    def _source(self, name: str, section: str, table: SourceTable) -> model.Source:
+        """Return a source; the default topic has the source's name."""
         ways = [way for way in (table.topic, table.topics, table.pattern) if way]
         if len(ways) > 1:
             self._complain(f"{section} has several of topic, topics and pattern", section)
@@ -214,21 +199,21 @@ class SettingsFile:
         has_registry = "schema.registry.url" in options
         if table.format != "bytes" and table.schema is None and not has_registry:
             self._complain(
-                f"{section} has the format {table.format} and no schema; give schema, or"
-                " schema.registry.url among its options",
+                f"{section} has the format {table.format} and no schema; add schema, or"
+                " schema.registry.url in its options",
                 section,
                 "format",
             )
         if table.connector == "kafka" and table.format != "bytes":
             self._complain(
-                f"{section}: the stock connector brings bytes only; leave out format, or take the"
+                f"{section}: the stock connector reads bytes only; remove format, or use the"
                 " connector headrace",
                 section,
                 "connector",
             )
-        return Source(
+        return model.Source(
             name=name,
-            place=self._place(section),
+            location=self._location(section),
             topic=table.topic or ",".join(table.topics) or (None if table.pattern else name),
             topic_pattern=table.pattern,
             format=table.format,
@@ -245,7 +230,7 @@ class SettingsFile:
             self._complain(f"{pattern!r} {wrong}", section, "pattern")
 
     def _schema(self, section: str, table: SourceTable) -> str | None:
-        """The schema's text; of a file, its place, as seen from the folder."""
+        """Return the schema's text, or the path of its file in the folder."""
         if table.schema is None or "\n" in table.schema or len(table.schema) > 255:
             return table.schema
         path = self.directory / table.schema
@@ -257,7 +242,7 @@ class SettingsFile:
         return table.schema
 
     def _place_of_lake(self, lake: str) -> str:
-        """Where the tables are; a relative place is meant from the folder."""
+        """Return the path of the lake; a relative one starts at the folder."""
         if "://" in lake:
             self._complain(
                 f"lake is {lake}, and must be a folder: tables, their locks and checkpoints are"
@@ -305,7 +290,7 @@ class SettingsFile:
     def _converted(
         self, kind: type[Table], given: Mapping[str, Any], section: str, **stand_ins: Any
     ) -> Table:
-        """A table with what fits in it; what does not is told."""
+        """Return a table with the valid values; the invalid ones are reported."""
         found = converted(kind, given, section, **stand_ins)
         for wrong in found.wrong:
             self._complain(wrong.text, section, wrong.key)
@@ -318,7 +303,7 @@ class SettingsFile:
             found = re.search(r" \(at line (\d+).*\)", str(error))
             text = str(error).removesuffix(found[0]) if found else str(error)
             line = int(found[1]) if found else len(self._lines)
-            raise PipelineError(Problem(text, Place(FILE, max(line, 1)))) from error
+            raise PipelineError(Problem(text, model.Location(FILE, max(line, 1)))) from error
 
     def _check_tables(self) -> None:
         for name, table in self._tables.items():
@@ -329,13 +314,13 @@ class SettingsFile:
                 self._tables = {**self._tables, name: {}}
         if "pipeline" not in self._tables:
             self._complain('[pipeline] is missing; it has at least a name = "..."', "")
-        sources = self._tables.get(SOURCES, {})
+        sources = self._tables.get(model.SOURCES, {})
         for name in [name for name, given in sources.items() if not isinstance(given, dict)]:
-            self._complain(f"a source is a table: [sources.{name}]", SOURCES, name)
+            self._complain(f"a source is a table: [sources.{name}]", model.SOURCES, name)
             del sources[name]
 
     def _substituted(self, value: Any, section: str = "", key: str = "") -> Any:
-        """The value with environment variables in it; one that is not set is a problem."""
+        """Replace environment variables in a value; a missing variable is a problem."""
         match value:
             case str():
                 return _VARIABLE.sub(lambda found: self._variable(found, section, key), value)
@@ -354,7 +339,7 @@ class SettingsFile:
         value = self._environment.get(name, default)
         if value is None:
             self._complain(
-                f"the environment has no {name}; set it, or write ${{{name}:-default}}",
+                f"the variable {name} is not set; set it, or write ${{{name}:-default}}",
                 section,
                 key,
             )
@@ -362,14 +347,14 @@ class SettingsFile:
         return value
 
     def _complain(self, text: str, section: str, key: str = "") -> None:
-        self.problems.append(Problem(text, self._place(section, key)))
+        self.problems.append(Problem(text, self._location(section, key)))
 
-    def _place(self, section: str, key: str = "") -> Place:
-        return Place(FILE, line_of(self._lines, section, key))
+    def _location(self, section: str, key: str = "") -> model.Location:
+        return model.Location(FILE, line_of(self._lines, section, key))
 
 
 def is_like(file: str, patterns: Iterable[str]) -> bool:
-    """Whether a file, as seen from the folder, is like one of the patterns: `**` is any depth."""
+    """Return whether a path in the folder matches one of the patterns: `**` is any depth."""
     return any(_expression(pattern).fullmatch(file) for pattern in patterns)
 
 
@@ -380,7 +365,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 def line_of(lines: Sequence[str], section: str, key: str = "") -> int:
-    """The line of a key, else of its section's header, else the first one."""
+    """Return the line of a key, or of its section's header, or the first line."""
     best, current = 1, ""
     for number, line in enumerate(lines, start=1):
         if header := _HEADER.match(line):
@@ -410,11 +395,11 @@ def _text_of(directory: Path) -> str:
             f"{what} {directory}; make a pipeline with: headrace pipelines init NAME"
         ) from error
     except UnicodeDecodeError as error:
-        raise PipelineError(Problem("the file is not in UTF-8", Place(FILE, 1))) from error
+        raise PipelineError(Problem("the file is not in UTF-8", model.Location(FILE, 1))) from error
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """`spark.sql.x = 1` without quotes is a table in a table; its name is meant."""
+    """Flatten nested tables: `spark.sql.x = 1` without quotes is a table in a table."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -425,5 +410,5 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _scalar_text(value: str | int | float | bool) -> str:
-    """As Spark and Kafka spell values: true, not True."""
+    """Return a value as Spark and Kafka spell it: true, not True."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,7 +1,7 @@
-"""The tables of pipeline.toml as values, each key judged for itself.
+"""The tables of pipeline.toml as values, each key checked separately.
 
-Someone who mends a file wants to hear of all that is wrong in it. So a value that does not fit is
-told and its default taken, and whoever asks goes on with what is right.
+An invalid value is reported and replaced by its default, so that all problems of the file are found
+in one run.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ Table = TypeVar("Table", PipelineTable, SourceTable, ZoneTable)
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What is wrong with a key of a table; the key is empty where the table lacks one."""
+    """A problem with a key of a table; the key is empty if the table lacks one."""
 
     text: str
     key: str = ""
@@ -73,7 +73,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Converted(Generic[Table]):
-    """A table with all in it that fits, and what does not."""
+    """A table with its valid values, and the problems of the others."""
 
     table: Table
     wrong: tuple[Wrong, ...]
@@ -82,7 +82,7 @@ class Converted(Generic[Table]):
 def converted(
     kind: type[Table], given: Mapping[str, Any], section: str, **stand_ins: Any
 ) -> Converted[Table]:
-    """A table of pipeline.toml; `stand_ins` are taken for keys that must be there and are not."""
+    """Convert a table of pipeline.toml; `stand_ins` replace required keys that are missing."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     wrong = [
         Wrong(f"[{section}] has no {key}{nearest(key, fields) or _known(fields)}", key)
@@ -98,26 +98,26 @@ def converted(
         try:
             values[key] = msgspec.convert(given[key], field.type)
         except msgspec.ValidationError:
-            wrong.append(Wrong(misfit(key, given[key], field.type), key))
+            wrong.append(Wrong(type_problem(key, given[key], field.type), key))
     missing = {key: value for key, value in stand_ins.items() if key not in values}
     return Converted(kind(**values, **missing), tuple(wrong))
 
 
-def misfit(key: str, value: Any, wanted: Any) -> str:
-    """Why a value is none for a key, and what would be."""
+def type_problem(key: str, value: Any, wanted: Any) -> str:
+    """Return why a value is invalid for a key, and the valid ones."""
     choices = _choices(wanted)
     given = value if isinstance(value, list) else [value]
     if choices and all(isinstance(one, str) for one in given):
         texts = [one for one in given if one not in choices]
         near = nearest(texts[0], choices) if texts else ""
         *some, last = choices
-        told = ", ".join(map(repr, texts or given))
-        return f"{key} is {told}, and can be {', '.join(some)} or {last}{near}"
+        quoted = ", ".join(map(repr, texts or given))
+        return f"{key} is {quoted}, and can be {', '.join(some)} or {last}{near}"
     return f"{key} must be {_words(wanted)}, and is {_shown(value)}"
 
 
 def _choices(wanted: Any) -> tuple[str, ...]:
-    """The words that a value may be, or each item of a list."""
+    """Return the allowed words of a value, or of each item of a list."""
     if get_origin(wanted) is Literal:
         return get_args(wanted)
     if get_origin(wanted) is tuple:
@@ -126,7 +126,7 @@ def _choices(wanted: Any) -> tuple[str, ...]:
 
 
 def _words(wanted: Any) -> str:
-    """A type as a reader of the file would say it."""
+    """Return a type in words for messages."""
     if isinstance(wanted, UnionType):
         parts = dict.fromkeys(_words(one) for one in get_args(wanted) if one is not type(None))
         return " or ".join(parts)
@@ -141,7 +141,7 @@ def _words(wanted: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """What stands in the file, by its kind alone: a value may be a secret."""
+    """Return the kind of a value only: the value may be a secret."""
     return {
         str: "a text",
         bool: "true or false",

@@ -1,13 +1,13 @@
 """The parts of a CREATE statement: words, names, lists, texts, and rules about rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from headrace.pipelines.declaring.intervals import seconds_of
 from headrace.pipelines.declaring.rules import expectation, fresh, of_batch, rows, unique
 from headrace.pipelines.declaring.sql_mistakes import mistake_in
-from headrace.pipelines.declaring.sql_text import Token
-from headrace.pipelines.intervals import seconds_of
-from headrace.pipelines.model import Expectation, Place, Rule
+from headrace.pipelines.model import Expectation, Location, Rule
 from headrace.pipelines.problems import PipelineError, Problem, nearest
+from headrace.serdes.sql_tokens import Token
 
 _VIOLATIONS = {
     ("WARN",): "warn",
@@ -18,7 +18,7 @@ _VIOLATIONS = {
 
 
 class Parts:
-    """Reads a statement from left to right; what does not fit is an error at its line."""
+    """Reads a statement from left to right; a mistake is an error at its line."""
 
     def __init__(self, sql: str, listed: Sequence[Token], file: str) -> None:
         self._sql = sql
@@ -26,16 +26,16 @@ class Parts:
         self._file = file
         self._at = 0
         self.problems: list[Problem] = []
-        """What is wrong with a query; what it is for is known nevertheless."""
+        """The problems of queries; their declarations are still read."""
 
     @property
     def is_at_end(self) -> bool:
         return self._at >= len(self._listed)
 
     def is_next(self, *words: str) -> bool:
-        """Whether these words and marks come next."""
+        """Return whether these words and marks come next."""
         ahead = self._listed[self._at : self._at + len(words)]
-        return [token.upper or token.text for token in ahead] == list(words)
+        return [token.symbol for token in ahead] == list(words)
 
     def accept(self, *words: str) -> bool:
         """Step over these words, if they come next."""
@@ -46,34 +46,35 @@ class Parts:
 
     def expect(self, word: str, *, instead_of: str | None = None) -> None:
         if not self.accept(word):
-            raise self.wrong(instead_of or f"here must stand {word}", [word])
+            raise self.wrong(instead_of or f"{word} must come here", [word])
 
     def expect_one_of(self, *words: str) -> None:
         if not any(self.accept(word) for word in words):
-            raise self.wrong(f"here must stand {' or '.join(words)}", words)
+            raise self.wrong(f"{' or '.join(words)} must come here", words)
 
     def wrong(self, advice: str, words: Iterable[str] = ()) -> PipelineError:
-        """An error at the next token, or at the last one when the statement is over.
+        """Return the error at the next token, or at the last one when the statement is over.
 
-        Of `words`, all that may come next, the one that was perhaps meant is told.
+        `words` are the words that may come next; a similar one is suggested.
         """
         if self.is_at_end:
             last = self._listed[-1]
             return PipelineError(
-                Problem(f"the statement ends too early; {advice}", Place(self._file, last.line))
+                Problem(f"the statement ends too early; {advice}", Location(self._file, last.line))
             )
         token = self._listed[self._at]
         return PipelineError(
             Problem(
                 f"{token.text} does not fit here; {advice}{nearest(token.upper, words)}",
-                Place(self._file, token.line),
+                Location(self._file, token.line),
             )
         )
 
-    def no_clause(self, allowed: Sequence[tuple[str, ...]], more: str = "") -> PipelineError:
-        """An error where none of some clauses begins; `more` is what may stand there too."""
-        advice = f"here may stand {', '.join(map(' '.join, allowed))}{more}"
-        return self.wrong(advice, [words[0] for words in allowed])
+    def no_clause(self, clauses: Iterable[str], more: str = "") -> PipelineError:
+        """Return the error where none of the clauses begins; `more` names other words allowed."""
+        allowed = list(clauses)
+        advice = f"allowed here are {', '.join(allowed)}{more}"
+        return self.wrong(advice, [clause.split()[0] for clause in allowed])
 
     def take(self) -> Token:
         if self.is_at_end:
@@ -82,37 +83,37 @@ class Parts:
         return self._listed[self._at - 1]
 
     def name(self) -> str:
-        """A dataset's name, `staging.orders`, in lower case as names are."""
+        """Read a dataset's name, `staging.orders`, and lower its case."""
         parts = [self._name_part()]
         while self.accept("."):
             parts.append(self._name_part())
         return ".".join(parts)
 
     def names(self) -> tuple[str, ...]:
-        """A list of columns: `(id, day)`."""
+        """Read a list of columns: `(id, day)`."""
         return tuple(self._column(item) for item in self._items())
 
     def possibly_no_names(self) -> tuple[str, ...]:
-        """The same where `()` says that it is none."""
+        """Read a list of columns that may be empty: `()`."""
         return () if self.accept("(", ")") else self.names()
 
     def column(self) -> str:
-        """One column, as it is written: `seq`."""
-        return self._name_token().name
+        """Read one column, as written: `seq`."""
+        return self._name_token().value
 
     def text(self) -> str:
-        """A text in quotes; a bare word or number is one too."""
+        """Read a text in quotes; a bare word or number is one too."""
         token = self.take()
         if token.kind not in ("text", "word", "number"):
             self._at -= 1
             raise self.wrong("write a text in quotes")
-        return unquoted(token)
+        return token.value
 
     def interval(self) -> str:
-        """`5 MINUTES`, `INTERVAL 5 MINUTES` or `'5 minutes'`, as Spark's triggers spell it."""
+        """Read `5 MINUTES`, `INTERVAL 5 MINUTES` or `'5 minutes'`, as Spark's triggers spell it."""
         self.accept("INTERVAL")
         first = self.take()
-        words = [unquoted(first)]
+        words = [first.value]
         if not self.is_at_end and first.kind == "number":
             words.append(self.take().text.lower())
         written = " ".join(words)
@@ -124,18 +125,18 @@ class Parts:
         return written
 
     def properties(self) -> dict[str, str]:
-        """`('key' = 'value', other.key = 3)`."""
+        """Read `('key' = 'value', other.key = 3)`."""
         found = {}
         for item in self._items():
             at = next((at for at, token in enumerate(item) if token.text == "="), None)
             if not at or at + 2 != len(item):
                 raise self.wrong("write properties as ('key' = 'value', ...)")
-            key = "".join(unquoted(token) for token in item[:at])
-            found[key] = unquoted(item[-1])
+            key = "".join(token.value for token in item[:at])
+            found[key] = item[-1].value
         return found
 
     def merges(self) -> dict[str, str]:
-        """`(hits SUM, last MAX)`."""
+        """Read `(hits SUM, last MAX)`."""
         found = {}
         for item in self._items():
             if len(item) != 2:
@@ -144,7 +145,7 @@ class Parts:
         return found
 
     def definitions(self) -> tuple[list[str], tuple[Expectation, ...]]:
-        """Columns as Spark's DDL spells them, and constraints: `(id LONG, CONSTRAINT c ...)`."""
+        """Read columns in Spark's DDL, and constraints: `(id LONG, CONSTRAINT c ...)`."""
         if not self.is_next("("):
             return [], ()
         columns: list[str] = []
@@ -157,17 +158,17 @@ class Parts:
         return columns, tuple(expectations)
 
     def query(self) -> str:
-        """The rest of the statement, on the same lines as in the file."""
+        """Read the rest of the statement, on the same lines as in the file."""
         if self.is_at_end:
-            raise self.wrong("here must stand a query")
+            raise self.wrong("a query must come here")
         rest = self._listed[self._at :]
         if (mistake := mistake_in(rest)) is not None:
-            self.problems.append(Problem(mistake.text, Place(self._file, mistake.line)))
+            self.problems.append(Problem(mistake.text, Location(self._file, mistake.line)))
         self._at = len(self._listed)
         return self._text_of(rest)
 
-    def until(self, stops: Iterable[tuple[str, ...]]) -> str:
-        """The text up to one of these clauses, or to the end."""
+    def until(self, stops: Collection[Sequence[str]]) -> str:
+        """Read the text up to one of these clauses, or to the end."""
         start, depth = self._at, 0
         while not self.is_at_end:
             if depth == 0 and any(self.is_next(*words) for words in stops):
@@ -182,20 +183,20 @@ class Parts:
         return "\n" * (first.line - 1) + self._sql[first.start : last.end]
 
     def _constraint(self) -> Expectation:
-        """`CONSTRAINT name EXPECT (condition) ON VIOLATION DROP ROW`, and its further forms."""
+        """Read `CONSTRAINT name EXPECT (condition) ON VIOLATION DROP ROW`, and its other forms."""
         self.expect("CONSTRAINT")
-        name = self.take().name
-        self.expect("EXPECT", instead_of="a constraint goes on with EXPECT (condition)")
+        name = self.take().value
+        self.expect("EXPECT", instead_of="a constraint continues with EXPECT (condition)")
         rule = self._rule()
         violation = "warn"
         if self.accept("ON", "VIOLATION"):
             found = next((words for words in _VIOLATIONS if self.accept(*words)), None)
             if found is None:
                 choice = ", ".join(map(" ".join, _VIOLATIONS))
-                raise self.wrong(f"on a violation one can {choice}")
+                raise self.wrong(f"the choices on a violation are {choice}")
             violation = _VIOLATIONS[found]
         if not self.is_at_end:
-            raise self.wrong("a constraint ends with ON VIOLATION and what to do")
+            raise self.wrong("a constraint ends with ON VIOLATION and its consequence")
         return expectation(name, rule, violation)
 
     def _rule(self) -> str | Rule:
@@ -205,7 +206,7 @@ class Parts:
             return of_batch(self._condition())
         if self.accept("FRESH"):
             column = self._name_part()
-            self.expect("WITHIN", instead_of="say how old it may be: FRESH ts WITHIN 5 MINUTES")
+            self.expect("WITHIN", instead_of="add the largest age: FRESH ts WITHIN 5 MINUTES")
             return fresh(column, self.interval())
         if self.accept("ROWS"):
             least = self._number() if self.accept("AT", "LEAST") else 0
@@ -231,31 +232,31 @@ class Parts:
         return int(token.text)
 
     def _name_part(self) -> str:
-        return self._name_token().name.lower()
+        return self._name_token().value.lower()
 
     def _name_token(self) -> Token:
         token = self.take()
         if not token.is_name:
             self._at -= 1
-            raise self.wrong("here must stand a name")
+            raise self.wrong("a name must come here")
         return token
 
     def _column(self, item: Sequence[Token]) -> str:
         if len(item) != 1 or not item[0].is_name:
             raise self.wrong("write names of columns in parentheses: (id, day)")
-        return item[0].name
+        return item[0].value
 
     def _items(self) -> list[Sequence[Token]]:
-        """What stands between parentheses, parted at its commas."""
+        """Read the items between parentheses, split at commas."""
         if not self.is_next("("):
-            raise self.wrong("here must stand a list in parentheses")
+            raise self.wrong("a list in parentheses must come here")
         start = self._at
         self._at = self._closing(start)
         items: list[list[Token]] = [[]]
         depth = angles = 0
         for token in self._listed[start + 1 : self._at - 1]:
             depth += {"(": 1, ")": -1}.get(token.text, 0)
-            if depth == 0:  # MAP<STRING, INT> has a comma, and `a < b` stands in parentheses.
+            if depth == 0:  # MAP<STRING, INT> has a comma; `a < b` is inside parentheses.
                 angles += {"<": 1, ">": -1}.get(token.text, 0)
             if token.text == "," and depth == 0 and angles == 0:
                 items.append([])
@@ -266,27 +267,10 @@ class Parts:
         return [*items]
 
     def _closing(self, start: int) -> int:
-        """Behind the parenthesis that closes the one at `start`."""
+        """Return the position behind the parenthesis that closes the one at `start`."""
         depth = 0
         for at in range(start, len(self._listed)):
             depth += {"(": 1, ")": -1}.get(self._listed[at].text, 0)
             if depth == 0:
                 return at + 1
         raise self.wrong("this parenthesis is not closed")
-
-
-def unquoted(token: Token) -> str:
-    """The value of a text, or the token as it is."""
-    if token.kind != "text":
-        return token.name
-    is_raw = token.text[0] in "rR"
-    quote = token.text[1 if is_raw else 0]
-    inner = token.text[2 if is_raw else 1 : -1].replace(quote * 2, quote)
-    return inner if is_raw else _unescaped(inner)
-
-
-def _unescaped(text: str) -> str:
-    import re
-
-    known = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
-    return re.sub(r"\\(.)", lambda found: known.get(found[1], found[1]), text, flags=re.DOTALL)

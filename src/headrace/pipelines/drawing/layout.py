@@ -1,9 +1,8 @@
-"""Where a pipeline's datasets stand in a picture: zones are columns, readers to the right.
+"""The layout of a pipeline's picture: zones are columns, readers to the right.
 
-Inside a zone a dataset that reads another of the same zone stands one column further. An edge that
-passes over columns gets a free lane in each, so that it does not run behind a node. In each
-column nodes and lanes are brought near to what they come from, by the mean of their
-inputs' places, there and back a few times: the usual way to few crossings.
+A dataset that reads another of its zone is one column further. An edge across columns gets a free
+lane in each, so that it does not run behind a node. Nodes and lanes of each column are sorted by
+the mean place of their inputs, there and back a few times: the usual way to few crossings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ _SWEEPS = 6
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A node, or the lane of a node's edges through a column that is not its own."""
+    """A node, or the lane of a node's edges through another column."""
 
     name: str
     column: int
@@ -43,7 +42,7 @@ class Layout:
     column_of: Mapping[str, int]
 
     def route(self, source: str, target: str) -> list[Slot]:
-        """The slots that an edge goes through; one that leads back goes straight."""
+        """Return the slots of an edge; an edge that leads back has no lanes."""
         first, last = self.column_of[source], self.column_of[target]
         lanes = [Slot(source, column, is_lane=True) for column in range(first + 1, last)]
         return [Slot(source, first), *lanes, Slot(target, last)]
@@ -77,7 +76,7 @@ def layout_of(graph: Graph) -> Layout:
 
 
 def _zones_of(graph: Graph) -> dict[str, str]:
-    """Each node's zone; a view without one stands in the last zone that it reads."""
+    """Return each node's zone; a view without one is in the last zone that it reads."""
     zones: dict[str, str] = {}
     ranks = {zone: rank for rank, zone in enumerate((SOURCES, *graph.pipeline.settings.zones))}
     for name in graph.order():
@@ -101,7 +100,7 @@ def _order_of_zones(graph: Graph, zones: Mapping[str, str]) -> list[str]:
 
 
 def _steps_inside(graph: Graph, zones: Mapping[str, str]) -> dict[str, int]:
-    """How many datasets of its own zone come before each one."""
+    """Return the depth of each dataset within its own zone."""
     steps: dict[str, int] = {}
     for name in graph.order():
         before = [

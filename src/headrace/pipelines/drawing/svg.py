@@ -1,4 +1,4 @@
-"""A pipeline's graph as an SVG picture, for documents and for a look at the whole."""
+"""A pipeline's graph as an SVG picture."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -13,7 +13,7 @@ LANE_HEIGHT = 4
 COLUMN_GAP, ROW_GAP = 70, 18
 TITLE_HEIGHT, ZONE_HEIGHT, LEGEND_HEIGHT = 40, 30, 34
 LETTER_WIDTH = 6.7
-"""Of the node's text, at 12 px; a little more than it needs."""
+"""The width at 12 px, with a margin."""
 
 COLORS = {
     "source": ("#e8f0fe", "#3b6fd4"),
@@ -38,7 +38,7 @@ text { font-family: -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", 
 
 
 def svg_of(graph: Graph) -> str:
-    """The whole picture; every text that comes from a pipeline's files is escaped."""
+    """Return the picture; all texts of a pipeline's files are escaped."""
     layout = layout_of(graph)
     picture = _Picture(graph, layout)
     body = [picture.background(), picture.title()]
@@ -81,7 +81,7 @@ class _Picture:
         }
 
     def drawn_edges(self) -> list[Edge]:
-        """One edge per pair of nodes; a stream is drawn rather than a read of the whole."""
+        """Return one edge per pair of nodes; a stream takes precedence over a read of the whole."""
         pairs: dict[tuple[str, str], Edge] = {}
         for edge in sorted(self.graph.edges, key=lambda edge: not edge.is_stream):
             if edge.source in self.layout.column_of:
@@ -125,7 +125,7 @@ class _Picture:
         )
 
     def edge(self, edge: Edge) -> str:
-        """A curve from node to node, straight along each lane on its way."""
+        """Return a curve from node to node, straight along each lane."""
         first, *rest = self.layout.route(edge.source, edge.target)
         x, y = self.right(first.column), self.middles[first]
         path = f"M{x} {y:g}"
@@ -155,7 +155,7 @@ class _Picture:
         return self.left(column) + self.widths[column]
 
     def _middles(self, slots: Sequence[Slot], height: int) -> Iterator[tuple[Slot, float]]:
-        """A column with little in it stands in the middle of the picture's height."""
+        """Yield the middles of a column's slots; a short column is centred."""
         y = self.top + (self.rows_height - height) / 2
         for slot in slots:
             yield slot, y + _height(slot) / 2
@@ -163,7 +163,7 @@ class _Picture:
 
 
 def _short(name: str) -> str:
-    """The zone of a source stands above it already."""
+    """Return the name without `sources.`, which the band shows."""
     return name.removeprefix(f"{SOURCES}.")
 
 

@@ -1,4 +1,4 @@
-"""A pipeline's graph as text: each dataset below what it is made from."""
+"""A pipeline's graph as text: each dataset below its input."""
 
 from headrace.pipelines.analysing.graph import Graph, describe
 
@@ -6,12 +6,12 @@ STREAM, WHOLE = "─", "╌"
 
 
 def text_of(graph: Graph) -> str:
-    """A tree from the sources down; what was drawn already is only named again."""
+    """Return a tree from the sources down; a node that was drawn before is only named."""
     lines: list[str] = []
     drawn: set[str] = set()
     order = graph.order()
     roots = [name for name in order if not graph.inputs(name)]
-    for name in [*roots, *order]:  # In a circle nothing is a root.
+    for name in [*roots, *order]:  # A circle has no root.
         if name not in drawn:
             _draw(graph, name, "", "", lines, drawn)
     if any(not edge.is_stream for edge in graph.edges):

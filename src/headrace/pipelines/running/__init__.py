@@ -1,1 +1,1 @@
-"""What runs a pipeline: its tables made, its flows as Spark queries, its views refreshed."""
+"""Running of pipelines: their tables, their flows as Spark queries, their views."""

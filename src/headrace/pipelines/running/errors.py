@@ -1,4 +1,4 @@
-"""What can go wrong while a pipeline runs, in words that say what to do."""
+"""Errors of running pipelines, each with the advice to correct it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,19 +8,19 @@ from headrace.pipelines.problems import PipelineError
 
 
 class ExpectationFailed(PipelineError):
-    """Rows broke an expectation whose violation fails the flow; nothing of the batch was kept."""
+    """Rows broke an expectation that fails the flow; the batch was not written."""
 
 
 class PromotionRefused(PipelineError):
-    """So many rows of a batch were refused that its zone takes none of it."""
+    """Too many rows of a batch were rejected, so its zone rejects the whole batch."""
 
 
 class PipelineRuns(PipelineError):
-    """A pipeline is run by another process already."""
+    """Another process runs the pipeline."""
 
 
 class StateDisagrees(PipelineError):
-    """A flow's checkpoint and its table tell different stories: going on would lose or repeat."""
+    """A flow's checkpoint and its table disagree: going on would lose or repeat rows."""
 
 
 class FlowsFailed(PipelineError):
@@ -32,7 +32,7 @@ class FlowsFailed(PipelineError):
 
 
 def errors_of_spark() -> tuple[type[Exception], ...]:
-    """What is raised by a Spark that refuses, or that is not there any more."""
+    """Return the errors of a Spark that refuses, or that has ended."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -40,13 +40,13 @@ def errors_of_spark() -> tuple[type[Exception], ...]:
 
 
 def expected_errors() -> tuple[type[Exception], ...]:
-    """What a query may fail by: ours, told by whatever it reads or writes, and Spark's."""
+    """Return the errors that may end a query: those of headrace, and those of Spark."""
     return HeadraceError, *errors_of_spark()
 
 
 @contextmanager
 def spark_ended_with_us(is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Take no error of Spark for one when we are to stop: the same signal may have ended it."""
+    """Ignore Spark's errors during a stop: the same signal may have ended Spark."""
     try:
         yield
     except errors_of_spark():

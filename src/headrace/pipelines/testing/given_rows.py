@@ -1,4 +1,4 @@
-"""Rows that a test gives, made into what a topic or a table would hold."""
+"""Rows given by a test, converted to rows of a topic or table."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,24 +9,25 @@ import pyarrow as pa
 from headrace.pipelines.analysing.raw_days import DAY
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError, nearest
-from headrace.pipelines.sources import metadata_prefix, source_options, source_properties
+from headrace.pipelines.queries.sources import metadata_prefix, source_options, source_properties
+from headrace.runtime.clock import SystemClock
 
 Row = Mapping[str, Any]
 Payload = str | bytes | None
 
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError)
-"""What Arrow raises for values that are none of a column's type."""
+"""Arrow's errors for values that do not fit a column's type."""
 
 
 def listed(name: str, rows: Any) -> list[Any]:
-    """The rows as a list: one row or payload by itself would be taken for many."""
+    """Return the rows as a list; a single row or payload is an error."""
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        raise PipelineError(f"give {name} a list of rows, and not {type(rows).__name__}")
+        raise PipelineError(f"give {name} a list of rows, not {type(rows).__name__}")
     return list(rows)
 
 
 def table_rows(name: str, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
-    """Rows as a table's columns; those that a row does not name are null."""
+    """Return rows as a table's columns; missing columns are null."""
     named = [dict(row) for row in rows]
     for row in named:
         _check_names(name, row, schema)
@@ -38,7 +39,7 @@ def table_rows(name: str, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
 
 
 def with_days(rows: pa.Table) -> pa.Table:
-    """Rows of a table whose flows get the day from us, with it where it was not given."""
+    """Fill the day that the runner adds, where it was not given."""
     import pyarrow.compute as pc
 
     days = pc.coalesce(rows[DAY], rows["timestamp"].cast(pa.date32()))
@@ -48,19 +49,19 @@ def with_days(rows: pa.Table) -> pa.Table:
 def source_rows(
     source: Source, rows: Sequence[Row | Payload], schema: pa.Schema, first_offset: int
 ) -> pa.Table:
-    """Rows of a topic: with columns by name, where each is by default the next of partition 0."""
+    """Return rows of a topic: with columns by name, by default the next ones of partition 0."""
     prefix = metadata_prefix(source)
     placed = []
     for offset, row in enumerate(rows, start=first_offset):
         if not isinstance(row, Mapping):
             raise PipelineError(
-                f"{source.name}: {row!r} is no row; give all rows as payloads, or none"
+                f"{source.name}: {row!r} is not a row; give all rows as payloads, or none"
             )
         place: dict[str, Any] = {
             "topic": (source.topic or source.name).partition(",")[0],
             "partition": 0,
             "offset": offset,
-            "timestamp": dt.datetime.now(dt.UTC),
+            "timestamp": dt.datetime.fromtimestamp(SystemClock().now_ms() / 1000, dt.UTC),
             "timestampType": 0,
         }
         named = {f"{prefix}{key}": value for key, value in place.items()}
@@ -70,11 +71,11 @@ def source_rows(
 
 
 def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Payload]) -> list[Row]:
-    """What the source makes of payloads: columns, or why there are none."""
+    """Return payloads as the source decodes them: columns, or an error."""
     as_bytes = [text.encode() if isinstance(text, str) else text for text in payloads]
     if source.format == "bytes":
         return [{"value": value} for value in as_bytes]
-    from headrace.spark.decoding import decoder_of
+    from headrace.spark.decoding.formats import decoder_of
 
     decoder = decoder_of(source_options(source, settings), source_properties(source, settings))
     if decoder is None:
@@ -88,13 +89,13 @@ def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Paylo
 
 
 def _unfit(column: pa.Field, rows: Sequence[Row]) -> str:
-    """The first value that a column does not hold; Arrow tells neither it nor the column."""
+    """Return the first value that a column cannot hold, which Arrow's error does not name."""
     for row in rows:
         value = row.get(column.name)
         try:
             pa.array([value], column.type)
         except _UNFIT as error:
-            return f"column {column.name} is {column.type}, and {value!r} is none ({error})"
+            return f"column {column.name} is {column.type}, and {value!r} does not fit ({error})"
     return ""
 
 
@@ -108,6 +109,6 @@ def _check_names(name: str, row: Row, schema: pa.Schema) -> None:
 
 
 def _as_bytes(value: Any, column: str, schema: pa.Schema) -> Any:
-    """A text where bytes are wanted is meant as UTF-8."""
+    """Encode a text in UTF-8 if the column holds bytes."""
     is_binary = column in schema.names and pa.types.is_binary(schema.field(column).type)
     return value.encode() if is_binary and isinstance(value, str) else value

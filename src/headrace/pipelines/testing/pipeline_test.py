@@ -5,37 +5,26 @@
         headrace_pipeline.run("trusted.orders")
         assert headrace_pipeline.rows("trusted.orders") == [{"id": 1}]
 
-The flows run as they do in earnest, as streams over real tables, with their expectations and
-their state; only topics are replaced, by files with the given rows. A second `given` and `run` go
-on where the first have ended. The fixture `headrace_pipeline` comes with the package.
+The flows run as in production, as streams over real tables, with their expectations and their
+state; only topics are replaced, by files with the given rows. A second `given` and `run` continue
+after the first. The fixture `headrace_pipeline` comes with the package.
 """
 
 import os
+import warnings
 from collections import UserDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.pipelines import model
 from headrace.pipelines.analysing.graph import missing_text
-from headrace.pipelines.model import (
-    SOURCES,
-    Dataset,
-    Flow,
-    MaterializedView,
-    MergedView,
-    Pipeline,
-    Sink,
-    Source,
-    StreamingTable,
-    TemporaryView,
-    output_mode,
-)
-from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.declaring.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
-from headrace.pipelines.sources import metadata_prefix
+from headrace.pipelines.queries.sources import metadata_prefix
 from headrace.pipelines.testing.given_rows import (
     Payload,
     Row,
@@ -54,12 +43,12 @@ if TYPE_CHECKING:
     from headrace.pipelines.running.pipeline_run import PipelineRun
 
 RUN_S_MAX = 300
-"""How long one flow may take over the rows of a test."""
+"""The time limit of one flow over the rows of a test."""
 _INFERENCE = "spark.sql.streaming.schemaInference"
 
 
 class PipelineTest:
-    """One pipeline with empty tables of its own, in a folder that the test owns."""
+    """One pipeline with empty tables of its own, in a folder of the test."""
 
     def __init__(self, folder: Path | str, spark: "SparkSession", place: Path | str) -> None:
         self.spark = spark
@@ -76,16 +65,18 @@ class PipelineTest:
             self._run = self._prepared()
 
     def given(self, name: str, rows: Iterable[Row | Payload]) -> None:
-        """Let a source or a table have these rows, besides what it has.
+        """Add rows to a source or a table.
 
-        A source takes rows with columns as its schema has them, or payloads as they would be in
-        the topic: texts or bytes, which are decoded as in earnest.
+        A source takes rows with the columns of its schema, or payloads as in the topic: texts or
+        bytes, which are decoded as in production.
         """
         rows = listed(name, rows)
-        short = name.removeprefix(f"{SOURCES}.")
+        short = name.removeprefix(f"{model.SOURCES}.")
         if is_source(name) and short in self.pipeline.sources:
             self._give_source(self.pipeline.sources[short], rows)
-        elif isinstance(self.pipeline.datasets.get(name), StreamingTable | MaterializedView):
+        elif isinstance(
+            self.pipeline.datasets.get(name), model.StreamingTable | model.MaterializedView
+        ):
             self._give_table(name, rows)
         elif name in self.pipeline.datasets:
             raise PipelineError(f"{name} keeps no rows of its own; give rows to what it reads")
@@ -96,28 +87,30 @@ class PipelineTest:
     def run(self, *names: str) -> None:
         """Run the flows and views that fill these datasets; without names, all, in order.
 
-        What nothing was given to, directly or by another, has nothing to do and is passed over.
+        Datasets that no given row can reach are skipped.
         """
         for name in names:
             check_runnable(self.pipeline, name)
         for name in names or self._all_with_news():
+            if notice := empty_inputs(name, self._run.preparation.inputs[name], self._touched):
+                warnings.warn(notice, stacklevel=2)
             self._run_one(name)
             self._touched.add(name)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table or view, or what a sink was sent."""
+        """Return the rows of a table or view, or the rows sent to a sink."""
         dataset = self.pipeline.datasets.get(name)
-        if isinstance(dataset, Sink):
+        if isinstance(dataset, model.Sink):
             return list(self._sent.get(name, ()))
-        if isinstance(dataset, TemporaryView):
-            raise PipelineError(f"{name} is not stored; look at what reads it")
+        if isinstance(dataset, model.TemporaryView):
+            raise PipelineError(f"{name} is not stored; look at a table that reads it")
         lake = self._run.lake
         if name in lake.views():
             return _listed(lake.merged_rows(name))
         return _listed(lake.table(name).rows())
 
     def quarantined(self, name: str) -> list[dict[str, Any]]:
-        """What a table has refused: `rule`, `reason`, the row as JSON in `row`."""
+        """Return the rejected rows of a table: `rule`, `reason`, and the row as JSON in `row`."""
         if name not in self.pipeline.datasets:
             raise PipelineError(missing_text(self.pipeline, name, to="look at"))
         quarantine = quarantine_of(name)
@@ -134,16 +127,16 @@ class PipelineTest:
         run.prepare()
         return run
 
-    def _as_files(self, source: Source) -> Source:
-        """The source as a stream of files, which Spark reads by itself."""
+    def _as_files(self, source: model.Source) -> model.Source:
+        """Return the source as a stream of files, which Spark reads on its own."""
         options = {"path": str(self._folder(source)), "metadataPrefix": metadata_prefix(source)}
         return replace(source, connector="parquet", options=options)
 
-    def _folder(self, source: Source) -> Path:
+    def _folder(self, source: model.Source) -> Path:
         return self._place / "sources" / source.name
 
-    def _write_empty(self, source: Source) -> Any:
-        """A first file, which says what columns there are; the answer is its schema."""
+    def _write_empty(self, source: model.Source) -> Any:
+        """Write a first file, for the columns; return its schema."""
         from headrace.pipelines.analysing.stand_ins import source_schema
         from headrace.spark.tables.schemas import arrow_schema_of
 
@@ -151,8 +144,8 @@ class PipelineTest:
         self._write(source, schema.empty_table())
         return schema
 
-    def _write(self, source: Source, rows: Any) -> None:
-        """A file under its name at once: a stream must not see it half written."""
+    def _write(self, source: model.Source, rows: Any) -> None:
+        """Write a file under its name at once: a stream must not see it half written."""
         import pyarrow.parquet as pq
 
         folder = self._folder(source)
@@ -162,7 +155,7 @@ class PipelineTest:
         pq.write_table(rows, hidden)
         hidden.rename(folder / f"{self._files:06}.parquet")
 
-    def _give_source(self, source: Source, rows: Sequence[Row | Payload]) -> None:
+    def _give_source(self, source: model.Source, rows: Sequence[Row | Payload]) -> None:
         if rows and not any(isinstance(row, Mapping) for row in rows):
             payloads = [row for row in rows if not isinstance(row, Mapping)]
             rows = decoded(source, self.pipeline.settings, payloads)
@@ -171,7 +164,7 @@ class PipelineTest:
         self._offsets[source.name] = first + len(rows)
 
     def _give_table(self, name: str, rows: Sequence[Row | Payload]) -> None:
-        from headrace.lake.commits import Token
+        from headrace.lake.commit_log import Token
         from headrace.lake.lineage import Lineage
 
         named = [row for row in rows if isinstance(row, Mapping)]
@@ -185,7 +178,7 @@ class PipelineTest:
             table.append(writer.close(), Token("given", self._files), Lineage(flow="given"))
 
     def _all_with_news(self) -> list[str]:
-        """What has something to do, in order: all that reads what was given or has been run."""
+        """Return the datasets with new rows, in order: all readers of given or computed rows."""
         inputs = self._run.preparation.inputs
         reached = set(self._touched)
         found = []
@@ -196,41 +189,44 @@ class PipelineTest:
         return found
 
     def _run_one(self, name: str) -> None:
-        from headrace.pipelines.running.views import ComputedView
+        from headrace.pipelines.running.flows.query import FlowQuery
+        from headrace.pipelines.running.views.computed import ComputedView
 
         dataset = self.pipeline.datasets[name]
         with self._files_as_streams():
             for flow in self._run.flows():
-                if flow.target == name and isinstance(dataset, Sink):
+                if flow.target == name and isinstance(dataset, model.Sink):
                     _finish(self._start_sink(flow))
                 elif flow.target == name:
-                    _finish(self._run.start(flow, is_once=True))
-            if isinstance(dataset, MaterializedView) or name in self._run.lake.views():
-                assert isinstance(dataset, MaterializedView | MergedView), "views are computed"
+                    _finish(FlowQuery(self._run, flow).start(is_once=True))
+            if isinstance(dataset, model.MaterializedView) or name in self._run.lake.views():
+                assert isinstance(dataset, model.MaterializedView | model.MergedView), (
+                    "views are computed"
+                )
                 ComputedView(self._run, dataset).refresh(is_forced=True)
 
-    def _start_sink(self, flow: Flow) -> "StreamingQuery":
-        """A flow to a topic, whose rows are kept in memory instead."""
-        from headrace.pipelines.resolving import evaluate
-        from headrace.pipelines.running.reading import LiveReader
+    def _start_sink(self, flow: model.Flow) -> "StreamingQuery":
+        """Start a flow to a topic, whose rows are kept in memory instead."""
+        from headrace.pipelines.queries.resolving import evaluate
+        from headrace.pipelines.running.flows.inputs import LiveReader
 
         sink = self.pipeline.datasets[flow.target]
-        assert isinstance(sink, Sink), "only flows to sinks come here"
+        assert isinstance(sink, model.Sink), "only flows to sinks come here"
         sent = self._sent.setdefault(sink.name, [])
 
         def keep(rows: "DataFrame", _: int) -> None:
             sent.extend(_listed(rows.toArrow()))
 
         run = self._run
-        state = run.flow_state(flow)
+        state = run.folders.of(flow)
         frame = evaluate(flow.query, LiveReader(run.reads_of(flow), state))
-        writer = frame.writeStream.outputMode(output_mode(flow, sink))
+        writer = frame.writeStream.outputMode(model.output_mode(flow, sink))
         writer = writer.option("checkpointLocation", str(state.checkpoint))
         return writer.trigger(availableNow=True).foreachBatch(keep).start()
 
     @contextmanager
     def _files_as_streams(self) -> Iterator[None]:
-        """Let streams of files take their columns from the files, as long as this runs."""
+        """Let streams of files take their columns from the files within the block."""
         before = self.spark.conf.get(_INFERENCE) or "false"
         self.spark.conf.set(_INFERENCE, "true")
         try:
@@ -240,7 +236,7 @@ class PipelineTest:
 
 
 class Unsecret(UserDict[str, str]):
-    """The environment, with something for what is not set: tests need no secrets."""
+    """The environment, with a value for every missing variable: tests need no secrets."""
 
     def get(self, key: str, default: Any = None) -> Any:
         if key in self.data:
@@ -248,21 +244,31 @@ class Unsecret(UserDict[str, str]):
         return "not-set-in-tests" if default is None else default
 
 
-def check_runnable(pipeline: Pipeline, name: Any) -> None:
-    """Refuse what no flow fills: nothing would happen, and the test would not know."""
+def check_runnable(pipeline: model.Pipeline, name: Any) -> None:
+    """Reject names that no flow fills: the test would pass without any effect."""
     if not isinstance(name, str):
-        raise PipelineError(f"give the names of datasets one by one, and not as {name!r}")
-    if name.removeprefix(f"{SOURCES}.") in pipeline.sources and is_source(name):
-        raise PipelineError(f"{name} is a source; run what reads it")
+        raise PipelineError(f"give the names of datasets one by one, not as {name!r}")
+    if name.removeprefix(f"{model.SOURCES}.") in pipeline.sources and is_source(name):
+        raise PipelineError(f"{name} is a source; run a dataset that reads it")
     dataset = pipeline.datasets.get(name)
-    if isinstance(dataset, TemporaryView):
-        raise PipelineError(f"{name} is not stored; run what reads it")
+    if isinstance(dataset, model.TemporaryView):
+        raise PipelineError(f"{name} is not stored; run a dataset that reads it")
     if dataset is None:
         raise PipelineError(missing_text(pipeline, name, to="run"))
 
 
+def empty_inputs(name: str, inputs: Set[str], filled: Set[str]) -> str | None:
+    """Return a notice if all inputs of a dataset are empty, which hides a forgotten `given`."""
+    if not inputs or inputs & filled:
+        return None
+    return (
+        f"{name} reads {', '.join(sorted(inputs))}, which has no rows in this test: call given() or"
+        " run() for it first"
+    )
+
+
 def folder_of(test_file: Path) -> Path:
-    """The pipeline that a test file belongs to: the nearest folder above with a pipeline.toml."""
+    """Return the pipeline of a test file: the nearest folder above with a pipeline.toml."""
     from headrace.pipelines.declaring.settings_file import FILE
 
     for folder in test_file.parents:
@@ -271,19 +277,19 @@ def folder_of(test_file: Path) -> Path:
     raise PipelineError(f"no folder above {test_file} has a {FILE}")
 
 
-def _without_letters(dataset: Dataset) -> Dataset:
-    """The dataset without its dead letters: a test has no cluster, and looks into quarantine."""
-    if isinstance(dataset, StreamingTable):
+def _without_letters(dataset: model.Dataset) -> model.Dataset:
+    """Return the dataset without dead letters: a test has no cluster, and reads quarantine."""
+    if isinstance(dataset, model.StreamingTable):
         return replace(dataset, dead_letter_topic=None)
     return dataset
 
 
 def _finish(query: "StreamingQuery") -> None:
-    """Wait for a query to end, and tell in one line why it failed."""
+    """Wait for a query to end; its failure becomes one line."""
     from pyspark.errors import StreamingQueryException
 
+    from headrace.pipelines.running.driving.restarts import failure_of
     from headrace.pipelines.running.errors import ExpectationFailed
-    from headrace.pipelines.running.restarts import failure_of
 
     try:
         if not query.awaitTermination(RUN_S_MAX):
@@ -296,7 +302,7 @@ def _finish(query: "StreamingQuery") -> None:
 
 
 def _listed(rows: Any) -> list[dict[str, Any]]:
-    """Rows as Python has them; times beyond its calendar are texts."""
-    from headrace.lake.far_times import python_rows
+    """Return rows as Python values; times beyond its calendar are texts."""
+    from headrace.lake.arrow_times import python_rows
 
     return python_rows(rows)

@@ -11,13 +11,14 @@ from pathlib import Path
 from headrace.pipelines.problems import PipelineError
 
 TESTS = "tests"
+_JAVA_CHECK = "headrace.pipelines.testing.java_check"
 _SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 _SECTIONS = {"tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
-"""Files that are of other tools too, and where in them pytest's settings are."""
+"""Files shared with other tools, and the section with pytest's settings."""
 
 
 def run_tests(folder: Path, arguments: Sequence[str] = ()) -> int:
-    """The exit code of pytest; a folder without tests is an error, as nothing was shown to work."""
+    """Return pytest's exit code; a folder without tests is an error, as nothing was tested."""
     if not (folder / TESTS).is_dir():
         raise PipelineError(
             f"{folder} has no folder {TESTS}; put files test_*.py there that use the fixture"
@@ -25,21 +26,23 @@ def run_tests(folder: Path, arguments: Sequence[str] = ()) -> int:
         )
     if find_spec("pytest") is None:
         raise PipelineError("pytest is not installed; run: pip install pytest")
-    command = [sys.executable, "-m", "pytest", "--rootdir", str(folder), *_around(folder)]
+    command = [sys.executable, "-m", "pytest", "-p", _JAVA_CHECK, "--rootdir", str(folder)]
+    command += _around(folder)
     return subprocess.run([*command, str(folder / TESTS), *arguments], check=False).returncode
 
 
 def _around(folder: Path) -> list[str]:
-    """What keeps pytest within the folder: settings and conftest.py above are another project's.
+    """Return options that keep pytest within the folder.
 
-    They may ask for plugins that are not there.
+    Settings and conftest.py above belong to another project and may need missing plugins.
     """
-    settings = [] if _has_settings(folder) else ["-c", os.devnull]
+    # Without the header, which would report the null device as the file with the settings.
+    settings = [] if _has_settings(folder) else ["-c", os.devnull, "--no-header"]
     return [*settings, "--confcutdir", str(folder)]
 
 
 def _has_settings(folder: Path) -> bool:
-    """Whether pytest finds settings in the folder; if not, it goes on looking above."""
+    """Return whether pytest finds settings in the folder, instead of searching above."""
     if any((folder / name).exists() for name in _SETTINGS):
         return True
     for name, section in _SECTIONS.items():
@@ -48,7 +51,7 @@ def _has_settings(folder: Path) -> bool:
     try:
         return "pytest" in tomllib.loads(_text(folder / "pyproject.toml")).get("tool", {})
     except tomllib.TOMLDecodeError:
-        return True  # Pytest says what is wrong with it.
+        return True  # Pytest reports the error.
 
 
 def _text(path: Path) -> str:

@@ -1,9 +1,11 @@
 """AddOffsetsToTxn: API key 25.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -11,17 +13,10 @@ class AddOffsetsToTxnRequest(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 3
 
-    transactional_id: str = ""
-    producer_id: int = 0
-    producer_epoch: int = 0
-    group_id: str = ""
-
-    FIELDS = """
-        transactional_id  string  0+
-        producer_id       int64   0+
-        producer_epoch    int16   0+
-        group_id          string  0+
-    """
+    transactional_id: Annotated[str, "0+"] = ""
+    producer_id: Annotated[Int64, "0+"] = 0
+    producer_epoch: Annotated[Int16, "0+"] = 0
+    group_id: Annotated[str, "0+"] = ""
 
 
 class AddOffsetsToTxnResponse(Message):
@@ -29,10 +24,5 @@ class AddOffsetsToTxnResponse(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 3
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-
-    FIELDS = """
-        throttle_time_ms  int32  0+
-        error_code        int16  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0

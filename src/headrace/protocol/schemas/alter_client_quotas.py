@@ -1,41 +1,27 @@
 """AlterClientQuotas: API key 49.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class AlterClientQuotasRequestEntityData(Structure):
-    entity_type: str = ""
-    entity_name: str | None = ""
-
-    FIELDS = """
-        entity_type  string  0+
-        entity_name  string  0+  nullable
-    """
+    entity_type: Annotated[str, "0+"] = ""
+    entity_name: Annotated[str | None, "0+"] = ""
 
 
 class OpData(Structure):
-    key: str = ""
-    value: float = 0.0
-    remove: bool = False
-
-    FIELDS = """
-        key     string   0+
-        value   float64  0+
-        remove  bool     0+
-    """
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[float, "0+"] = 0.0
+    remove: Annotated[bool, "0+"] = False
 
 
 class AlterClientQuotasRequestEntryData(Structure):
-    entity: list[AlterClientQuotasRequestEntityData] = []
-    ops: list[OpData] = []
-
-    FIELDS = """
-        entity  []AlterClientQuotasRequestEntityData  0+
-        ops     []OpData                              0+
-    """
+    entity: Annotated[list[AlterClientQuotasRequestEntityData], "0+"] = []
+    ops: Annotated[list[OpData], "0+"] = []
 
 
 class AlterClientQuotasRequest(Message):
@@ -43,35 +29,19 @@ class AlterClientQuotasRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 1
 
-    entries: list[AlterClientQuotasRequestEntryData] = []
-    validate_only: bool = False
-
-    FIELDS = """
-        entries        []AlterClientQuotasRequestEntryData  0+
-        validate_only  bool                                 0+
-    """
+    entries: Annotated[list[AlterClientQuotasRequestEntryData], "0+"] = []
+    validate_only: Annotated[bool, "0+"] = False
 
 
 class AlterClientQuotasResponseEntityData(Structure):
-    entity_type: str = ""
-    entity_name: str | None = ""
-
-    FIELDS = """
-        entity_type  string  0+
-        entity_name  string  0+  nullable
-    """
+    entity_type: Annotated[str, "0+"] = ""
+    entity_name: Annotated[str | None, "0+"] = ""
 
 
 class AlterClientQuotasResponseEntryData(Structure):
-    error_code: int = 0
-    error_message: str | None = ""
-    entity: list[AlterClientQuotasResponseEntityData] = []
-
-    FIELDS = """
-        error_code     int16                                  0+
-        error_message  string                                 0+  nullable
-        entity         []AlterClientQuotasResponseEntityData  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    entity: Annotated[list[AlterClientQuotasResponseEntityData], "0+"] = []
 
 
 class AlterClientQuotasResponse(Message):
@@ -79,10 +49,5 @@ class AlterClientQuotasResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 1
 
-    throttle_time_ms: int = 0
-    entries: list[AlterClientQuotasResponseEntryData] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                                 0+
-        entries           []AlterClientQuotasResponseEntryData  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    entries: Annotated[list[AlterClientQuotasResponseEntryData], "0+"] = []

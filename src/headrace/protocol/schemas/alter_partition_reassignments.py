@@ -1,29 +1,21 @@
 """AlterPartitionReassignments: API key 45.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class ReassignablePartition(Structure):
-    partition_index: int = 0
-    replicas: list[int] | None = None
-
-    FIELDS = """
-        partition_index  int32    0+
-        replicas         []int32  0+  nullable
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    replicas: Annotated[list[Int32] | None, "0+"] = None
 
 
 class ReassignableTopic(Structure):
-    name: str = ""
-    partitions: list[ReassignablePartition] = []
-
-    FIELDS = """
-        name        string                   0+
-        partitions  []ReassignablePartition  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[ReassignablePartition], "0+"] = []
 
 
 class AlterPartitionReassignmentsRequest(Message):
@@ -31,37 +23,20 @@ class AlterPartitionReassignmentsRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    timeout_ms: int = 60000
-    allow_replication_factor_change: bool = True
-    topics: list[ReassignableTopic] = []
-
-    FIELDS = """
-        timeout_ms                       int32                0+
-        allow_replication_factor_change  bool                 1+
-        topics                           []ReassignableTopic  0+
-    """
+    timeout_ms: Annotated[Int32, "0+"] = 60000
+    allow_replication_factor_change: Annotated[bool, "1+"] = True
+    topics: Annotated[list[ReassignableTopic], "0+"] = []
 
 
 class ReassignablePartitionResponse(Structure):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-
-    FIELDS = """
-        partition_index  int32   0+
-        error_code       int16   0+
-        error_message    string  0+  nullable
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
 
 
 class ReassignableTopicResponse(Structure):
-    name: str = ""
-    partitions: list[ReassignablePartitionResponse] = []
-
-    FIELDS = """
-        name        string                           0+
-        partitions  []ReassignablePartitionResponse  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[ReassignablePartitionResponse], "0+"] = []
 
 
 class AlterPartitionReassignmentsResponse(Message):
@@ -69,16 +44,8 @@ class AlterPartitionReassignmentsResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    allow_replication_factor_change: bool = True
-    error_code: int = 0
-    error_message: str | None = ""
-    responses: list[ReassignableTopicResponse] = []
-
-    FIELDS = """
-        throttle_time_ms                 int32                        0+
-        allow_replication_factor_change  bool                         1+  ignorable
-        error_code                       int16                        0+
-        error_message                    string                       0+  nullable
-        responses                        []ReassignableTopicResponse  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    allow_replication_factor_change: Annotated[bool, "1+ ignorable"] = True
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    responses: Annotated[list[ReassignableTopicResponse], "0+"] = []

@@ -1,20 +1,17 @@
 """ConsumerGroupHeartbeat: API key 68.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import FrozenStructure, Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import FrozenStructure, Int16, Int32, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class ConsumerGroupHeartbeatRequestTopicPartitions(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class ConsumerGroupHeartbeatRequest(Message):
@@ -22,47 +19,27 @@ class ConsumerGroupHeartbeatRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    member_id: str = ""
-    member_epoch: int = 0
-    instance_id: str | None = None
-    rack_id: str | None = None
-    rebalance_timeout_ms: int = -1
-    subscribed_topic_names: list[str] | None = None
-    subscribed_topic_regex: str | None = None
-    server_assignor: str | None = None
-    topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None = None
-
-    FIELDS = """
-        group_id                string                                          0+
-        member_id               string                                          0+
-        member_epoch            int32                                           0+
-        instance_id             string                                          0+  nullable
-        rack_id                 string                                          0+  nullable
-        rebalance_timeout_ms    int32                                           0+
-        subscribed_topic_names  []string                                        0+  nullable
-        subscribed_topic_regex  string                                          1+  nullable
-        server_assignor         string                                          0+  nullable
-        topic_partitions        []ConsumerGroupHeartbeatRequestTopicPartitions  0+  nullable
-    """
+    group_id: Annotated[str, "0+"] = ""
+    member_id: Annotated[str, "0+"] = ""
+    member_epoch: Annotated[Int32, "0+"] = 0
+    instance_id: Annotated[str | None, "0+"] = None
+    rack_id: Annotated[str | None, "0+"] = None
+    rebalance_timeout_ms: Annotated[Int32, "0+"] = -1
+    subscribed_topic_names: Annotated[list[str] | None, "0+"] = None
+    subscribed_topic_regex: Annotated[str | None, "1+"] = None
+    server_assignor: Annotated[str | None, "0+"] = None
+    topic_partitions: Annotated[list[ConsumerGroupHeartbeatRequestTopicPartitions] | None, "0+"] = (
+        None
+    )
 
 
 class ConsumerGroupHeartbeatResponseTopicPartitions(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class Assignment(FrozenStructure, frozen=True):
-    topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions] = []
-
-    FIELDS = """
-        topic_partitions  []ConsumerGroupHeartbeatResponseTopicPartitions  0+
-    """
+    topic_partitions: Annotated[list[ConsumerGroupHeartbeatResponseTopicPartitions], "0+"] = []
 
 
 class ConsumerGroupHeartbeatResponse(Message):
@@ -70,20 +47,10 @@ class ConsumerGroupHeartbeatResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Assignment | None = None
-
-    FIELDS = """
-        throttle_time_ms       int32       0+
-        error_code             int16       0+
-        error_message          string      0+  nullable
-        member_id              string      0+  nullable
-        member_epoch           int32       0+
-        heartbeat_interval_ms  int32       0+
-        assignment             Assignment  0+  nullable
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
+    member_id: Annotated[str | None, "0+"] = None
+    member_epoch: Annotated[Int32, "0+"] = 0
+    heartbeat_interval_ms: Annotated[Int32, "0+"] = 0
+    assignment: Annotated[Assignment | None, "0+"] = None

@@ -1,29 +1,21 @@
 """CreateAcls: API key 30.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class AclCreation(Structure):
-    resource_type: int = 0
-    resource_name: str = ""
-    resource_pattern_type: int = 3
-    principal: str = ""
-    host: str = ""
-    operation: int = 0
-    permission_type: int = 0
-
-    FIELDS = """
-        resource_type          int8    0+
-        resource_name          string  0+
-        resource_pattern_type  int8    1+
-        principal              string  0+
-        host                   string  0+
-        operation              int8    0+
-        permission_type        int8    0+
-    """
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    resource_pattern_type: Annotated[Int8, "1+"] = 3
+    principal: Annotated[str, "0+"] = ""
+    host: Annotated[str, "0+"] = ""
+    operation: Annotated[Int8, "0+"] = 0
+    permission_type: Annotated[Int8, "0+"] = 0
 
 
 class CreateAclsRequest(Message):
@@ -31,21 +23,12 @@ class CreateAclsRequest(Message):
     VERSIONS = range(1, 4)
     FLEXIBLE_FROM = 2
 
-    creations: list[AclCreation] = []
-
-    FIELDS = """
-        creations  []AclCreation  0+
-    """
+    creations: Annotated[list[AclCreation], "0+"] = []
 
 
 class AclCreationResult(Structure):
-    error_code: int = 0
-    error_message: str | None = ""
-
-    FIELDS = """
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
 
 
 class CreateAclsResponse(Message):
@@ -53,10 +36,5 @@ class CreateAclsResponse(Message):
     VERSIONS = range(1, 4)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    results: list[AclCreationResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                0+
-        results           []AclCreationResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    results: Annotated[list[AclCreationResult], "0+"] = []

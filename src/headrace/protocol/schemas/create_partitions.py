@@ -1,29 +1,21 @@
 """CreatePartitions: API key 37.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class CreatePartitionsAssignment(Structure):
-    broker_ids: list[int] = []
-
-    FIELDS = """
-        broker_ids  []int32  0+
-    """
+    broker_ids: Annotated[list[Int32], "0+"] = []
 
 
 class CreatePartitionsTopic(Structure):
-    name: str = ""
-    count: int = 0
-    assignments: list[CreatePartitionsAssignment] | None = []
-
-    FIELDS = """
-        name         string                        0+
-        count        int32                         0+
-        assignments  []CreatePartitionsAssignment  0+  nullable
-    """
+    name: Annotated[str, "0+"] = ""
+    count: Annotated[Int32, "0+"] = 0
+    assignments: Annotated[list[CreatePartitionsAssignment] | None, "0+"] = []
 
 
 class CreatePartitionsRequest(Message):
@@ -31,27 +23,15 @@ class CreatePartitionsRequest(Message):
     VERSIONS = range(4)
     FLEXIBLE_FROM = 2
 
-    topics: list[CreatePartitionsTopic] = []
-    timeout_ms: int = 0
-    validate_only: bool = False
-
-    FIELDS = """
-        topics         []CreatePartitionsTopic  0+
-        timeout_ms     int32                    0+
-        validate_only  bool                     0+
-    """
+    topics: Annotated[list[CreatePartitionsTopic], "0+"] = []
+    timeout_ms: Annotated[Int32, "0+"] = 0
+    validate_only: Annotated[bool, "0+"] = False
 
 
 class CreatePartitionsTopicResult(Structure):
-    name: str = ""
-    error_code: int = 0
-    error_message: str | None = None
-
-    FIELDS = """
-        name           string  0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    name: Annotated[str, "0+"] = ""
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
 
 
 class CreatePartitionsResponse(Message):
@@ -59,10 +39,5 @@ class CreatePartitionsResponse(Message):
     VERSIONS = range(4)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    results: list[CreatePartitionsTopicResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                          0+
-        results           []CreatePartitionsTopicResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    results: Annotated[list[CreatePartitionsTopicResult], "0+"] = []

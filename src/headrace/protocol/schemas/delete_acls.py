@@ -1,29 +1,21 @@
 """DeleteAcls: API key 31.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class DeleteAclsFilter(Structure):
-    resource_type_filter: int = 0
-    resource_name_filter: str | None = ""
-    pattern_type_filter: int = 3
-    principal_filter: str | None = ""
-    host_filter: str | None = ""
-    operation: int = 0
-    permission_type: int = 0
-
-    FIELDS = """
-        resource_type_filter  int8    0+
-        resource_name_filter  string  0+  nullable
-        pattern_type_filter   int8    1+
-        principal_filter      string  0+  nullable
-        host_filter           string  0+  nullable
-        operation             int8    0+
-        permission_type       int8    0+
-    """
+    resource_type_filter: Annotated[Int8, "0+"] = 0
+    resource_name_filter: Annotated[str | None, "0+"] = ""
+    pattern_type_filter: Annotated[Int8, "1+"] = 3
+    principal_filter: Annotated[str | None, "0+"] = ""
+    host_filter: Annotated[str | None, "0+"] = ""
+    operation: Annotated[Int8, "0+"] = 0
+    permission_type: Annotated[Int8, "0+"] = 0
 
 
 class DeleteAclsRequest(Message):
@@ -31,47 +23,25 @@ class DeleteAclsRequest(Message):
     VERSIONS = range(1, 4)
     FLEXIBLE_FROM = 2
 
-    filters: list[DeleteAclsFilter] = []
-
-    FIELDS = """
-        filters  []DeleteAclsFilter  0+
-    """
+    filters: Annotated[list[DeleteAclsFilter], "0+"] = []
 
 
 class DeleteAclsMatchingAcl(Structure):
-    error_code: int = 0
-    error_message: str | None = ""
-    resource_type: int = 0
-    resource_name: str = ""
-    pattern_type: int = 3
-    principal: str = ""
-    host: str = ""
-    operation: int = 0
-    permission_type: int = 0
-
-    FIELDS = """
-        error_code       int16   0+
-        error_message    string  0+  nullable
-        resource_type    int8    0+
-        resource_name    string  0+
-        pattern_type     int8    1+
-        principal        string  0+
-        host             string  0+
-        operation        int8    0+
-        permission_type  int8    0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    pattern_type: Annotated[Int8, "1+"] = 3
+    principal: Annotated[str, "0+"] = ""
+    host: Annotated[str, "0+"] = ""
+    operation: Annotated[Int8, "0+"] = 0
+    permission_type: Annotated[Int8, "0+"] = 0
 
 
 class DeleteAclsFilterResult(Structure):
-    error_code: int = 0
-    error_message: str | None = ""
-    matching_acls: list[DeleteAclsMatchingAcl] = []
-
-    FIELDS = """
-        error_code     int16                    0+
-        error_message  string                   0+  nullable
-        matching_acls  []DeleteAclsMatchingAcl  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    matching_acls: Annotated[list[DeleteAclsMatchingAcl], "0+"] = []
 
 
 class DeleteAclsResponse(Message):
@@ -79,10 +49,5 @@ class DeleteAclsResponse(Message):
     VERSIONS = range(1, 4)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    filter_results: list[DeleteAclsFilterResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                     0+
-        filter_results    []DeleteAclsFilterResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    filter_results: Annotated[list[DeleteAclsFilterResult], "0+"] = []

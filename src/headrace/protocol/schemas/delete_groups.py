@@ -1,9 +1,11 @@
 """DeleteGroups: API key 42.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class DeleteGroupsRequest(Message):
@@ -11,21 +13,12 @@ class DeleteGroupsRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    groups_names: list[str] = []
-
-    FIELDS = """
-        groups_names  []string  0+
-    """
+    groups_names: Annotated[list[str], "0+"] = []
 
 
 class DeletableGroupResult(Structure):
-    group_id: str = ""
-    error_code: int = 0
-
-    FIELDS = """
-        group_id    string  0+
-        error_code  int16   0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    error_code: Annotated[Int16, "0+"] = 0
 
 
 class DeleteGroupsResponse(Message):
@@ -33,10 +26,5 @@ class DeleteGroupsResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    results: list[DeletableGroupResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                   0+
-        results           []DeletableGroupResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    results: Annotated[list[DeletableGroupResult], "0+"] = []

@@ -1,29 +1,21 @@
 """DeleteRecords: API key 21.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 
 
 class DeleteRecordsPartition(Structure):
-    partition_index: int = 0
-    offset: int = 0
-
-    FIELDS = """
-        partition_index  int32  0+
-        offset           int64  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    offset: Annotated[Int64, "0+"] = 0
 
 
 class DeleteRecordsTopic(Structure):
-    name: str = ""
-    partitions: list[DeleteRecordsPartition] = []
-
-    FIELDS = """
-        name        string                    0+
-        partitions  []DeleteRecordsPartition  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[DeleteRecordsPartition], "0+"] = []
 
 
 class DeleteRecordsRequest(Message):
@@ -31,35 +23,19 @@ class DeleteRecordsRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    topics: list[DeleteRecordsTopic] = []
-    timeout_ms: int = 0
-
-    FIELDS = """
-        topics      []DeleteRecordsTopic  0+
-        timeout_ms  int32                 0+
-    """
+    topics: Annotated[list[DeleteRecordsTopic], "0+"] = []
+    timeout_ms: Annotated[Int32, "0+"] = 0
 
 
 class DeleteRecordsPartitionResult(Structure):
-    partition_index: int = 0
-    low_watermark: int = 0
-    error_code: int = 0
-
-    FIELDS = """
-        partition_index  int32  0+
-        low_watermark    int64  0+
-        error_code       int16  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    low_watermark: Annotated[Int64, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
 
 
 class DeleteRecordsTopicResult(Structure):
-    name: str = ""
-    partitions: list[DeleteRecordsPartitionResult] = []
-
-    FIELDS = """
-        name        string                          0+
-        partitions  []DeleteRecordsPartitionResult  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[DeleteRecordsPartitionResult], "0+"] = []
 
 
 class DeleteRecordsResponse(Message):
@@ -67,10 +43,5 @@ class DeleteRecordsResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    topics: list[DeleteRecordsTopicResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                       0+
-        topics            []DeleteRecordsTopicResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    topics: Annotated[list[DeleteRecordsTopicResult], "0+"] = []

@@ -1,18 +1,16 @@
 """DeleteShareGroupOffsets: API key 92.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class DeleteShareGroupOffsetsRequestTopic(Structure):
-    topic_name: str = ""
-
-    FIELDS = """
-        topic_name  string  0+
-    """
+    topic_name: Annotated[str, "0+"] = ""
 
 
 class DeleteShareGroupOffsetsRequest(Message):
@@ -20,27 +18,15 @@ class DeleteShareGroupOffsetsRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    topics: list[DeleteShareGroupOffsetsRequestTopic] = []
-
-    FIELDS = """
-        group_id  string                                 0+
-        topics    []DeleteShareGroupOffsetsRequestTopic  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[DeleteShareGroupOffsetsRequestTopic], "0+"] = []
 
 
 class DeleteShareGroupOffsetsResponseTopic(Structure):
-    topic_name: str = ""
-    topic_id: Uuid = ZERO
-    error_code: int = 0
-    error_message: str | None = None
-
-    FIELDS = """
-        topic_name     string  0+
-        topic_id       uuid    0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    topic_name: Annotated[str, "0+"] = ""
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
 
 
 class DeleteShareGroupOffsetsResponse(Message):
@@ -48,14 +34,7 @@ class DeleteShareGroupOffsetsResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    responses: list[DeleteShareGroupOffsetsResponseTopic] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                                   0+
-        error_code        int16                                   0+
-        error_message     string                                  0+  nullable
-        responses         []DeleteShareGroupOffsetsResponseTopic  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
+    responses: Annotated[list[DeleteShareGroupOffsetsResponseTopic], "0+"] = []

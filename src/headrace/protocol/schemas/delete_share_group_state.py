@@ -1,28 +1,21 @@
 """DeleteShareGroupState: API key 86.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class PartitionData(Structure):
-    partition: int = 0
-
-    FIELDS = """
-        partition  int32  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
 
 
 class DeleteStateData(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionData] = []
-
-    FIELDS = """
-        topic_id    uuid             0+
-        partitions  []PartitionData  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionData], "0+"] = []
 
 
 class DeleteShareGroupStateRequest(Message):
@@ -30,35 +23,19 @@ class DeleteShareGroupStateRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    topics: list[DeleteStateData] = []
-
-    FIELDS = """
-        group_id  string             0+
-        topics    []DeleteStateData  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[DeleteStateData], "0+"] = []
 
 
 class PartitionResult(Structure):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-
-    FIELDS = """
-        partition      int32   0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
 
 
 class DeleteStateResult(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionResult] = []
-
-    FIELDS = """
-        topic_id    uuid               0+
-        partitions  []PartitionResult  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionResult], "0+"] = []
 
 
 class DeleteShareGroupStateResponse(Message):
@@ -66,8 +43,4 @@ class DeleteShareGroupStateResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    results: list[DeleteStateResult] = []
-
-    FIELDS = """
-        results  []DeleteStateResult  0+
-    """
+    results: Annotated[list[DeleteStateResult], "0+"] = []

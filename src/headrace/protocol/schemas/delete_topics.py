@@ -1,20 +1,17 @@
 """DeleteTopics: API key 20.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class DeleteTopicState(Structure):
-    name: str | None = None
-    topic_id: Uuid = ZERO
-
-    FIELDS = """
-        name      string  6+  nullable
-        topic_id  uuid    6+
-    """
+    name: Annotated[str | None, "6+"] = None
+    topic_id: Annotated[Uuid, "6+"] = ZERO
 
 
 class DeleteTopicsRequest(Message):
@@ -22,29 +19,16 @@ class DeleteTopicsRequest(Message):
     VERSIONS = range(1, 7)
     FLEXIBLE_FROM = 4
 
-    topics: list[DeleteTopicState] = []
-    topic_names: list[str] = []
-    timeout_ms: int = 0
-
-    FIELDS = """
-        topics       []DeleteTopicState  6+
-        topic_names  []string            0-5  ignorable
-        timeout_ms   int32               0+
-    """
+    topics: Annotated[list[DeleteTopicState], "6+"] = []
+    topic_names: Annotated[list[str], "0-5 ignorable"] = []
+    timeout_ms: Annotated[Int32, "0+"] = 0
 
 
 class DeletableTopicResult(Structure):
-    name: str | None = ""
-    topic_id: Uuid = ZERO
-    error_code: int = 0
-    error_message: str | None = None
-
-    FIELDS = """
-        name           string  0+  nullable=6+
-        topic_id       uuid    6+  ignorable
-        error_code     int16   0+
-        error_message  string  5+  nullable ignorable
-    """
+    name: Annotated[str | None, "0+ nullable=6+"] = ""
+    topic_id: Annotated[Uuid, "6+ ignorable"] = ZERO
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "5+ ignorable"] = None
 
 
 class DeleteTopicsResponse(Message):
@@ -52,10 +36,5 @@ class DeleteTopicsResponse(Message):
     VERSIONS = range(1, 7)
     FLEXIBLE_FROM = 4
 
-    throttle_time_ms: int = 0
-    responses: list[DeletableTopicResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                   1+  ignorable
-        responses         []DeletableTopicResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "1+ ignorable"] = 0
+    responses: Annotated[list[DeletableTopicResult], "0+"] = []

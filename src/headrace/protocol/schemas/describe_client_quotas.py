@@ -1,21 +1,17 @@
 """DescribeClientQuotas: API key 48.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class ComponentData(Structure):
-    entity_type: str = ""
-    match_type: int = 0
-    match: str | None = ""
-
-    FIELDS = """
-        entity_type  string  0+
-        match_type   int8    0+
-        match        string  0+  nullable
-    """
+    entity_type: Annotated[str, "0+"] = ""
+    match_type: Annotated[Int8, "0+"] = 0
+    match: Annotated[str | None, "0+"] = ""
 
 
 class DescribeClientQuotasRequest(Message):
@@ -23,43 +19,23 @@ class DescribeClientQuotasRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 1
 
-    components: list[ComponentData] = []
-    strict: bool = False
-
-    FIELDS = """
-        components  []ComponentData  0+
-        strict      bool             0+
-    """
+    components: Annotated[list[ComponentData], "0+"] = []
+    strict: Annotated[bool, "0+"] = False
 
 
 class EntityData(Structure):
-    entity_type: str = ""
-    entity_name: str | None = ""
-
-    FIELDS = """
-        entity_type  string  0+
-        entity_name  string  0+  nullable
-    """
+    entity_type: Annotated[str, "0+"] = ""
+    entity_name: Annotated[str | None, "0+"] = ""
 
 
 class ValueData(Structure):
-    key: str = ""
-    value: float = 0.0
-
-    FIELDS = """
-        key    string   0+
-        value  float64  0+
-    """
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[float, "0+"] = 0.0
 
 
 class EntryData(Structure):
-    entity: list[EntityData] = []
-    values: list[ValueData] = []
-
-    FIELDS = """
-        entity  []EntityData  0+
-        values  []ValueData   0+
-    """
+    entity: Annotated[list[EntityData], "0+"] = []
+    values: Annotated[list[ValueData], "0+"] = []
 
 
 class DescribeClientQuotasResponse(Message):
@@ -67,14 +43,7 @@ class DescribeClientQuotasResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 1
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-    entries: list[EntryData] | None = []
-
-    FIELDS = """
-        throttle_time_ms  int32        0+
-        error_code        int16        0+
-        error_message     string       0+  nullable
-        entries           []EntryData  0+  nullable
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    entries: Annotated[list[EntryData] | None, "0+"] = []

@@ -1,21 +1,17 @@
 """DescribeConfigs: API key 32.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class DescribeConfigsResource(Structure):
-    resource_type: int = 0
-    resource_name: str = ""
-    configuration_keys: list[str] | None = []
-
-    FIELDS = """
-        resource_type       int8      0+
-        resource_name       string    0+
-        configuration_keys  []string  0+  nullable
-    """
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    configuration_keys: Annotated[list[str] | None, "0+"] = []
 
 
 class DescribeConfigsRequest(Message):
@@ -23,65 +19,34 @@ class DescribeConfigsRequest(Message):
     VERSIONS = range(1, 5)
     FLEXIBLE_FROM = 4
 
-    resources: list[DescribeConfigsResource] = []
-    include_synonyms: bool = False
-    include_documentation: bool = False
-
-    FIELDS = """
-        resources              []DescribeConfigsResource  0+
-        include_synonyms       bool                       1+
-        include_documentation  bool                       3+
-    """
+    resources: Annotated[list[DescribeConfigsResource], "0+"] = []
+    include_synonyms: Annotated[bool, "1+"] = False
+    include_documentation: Annotated[bool, "3+"] = False
 
 
 class DescribeConfigsSynonym(Structure):
-    name: str = ""
-    value: str | None = ""
-    source: int = 0
-
-    FIELDS = """
-        name    string  1+
-        value   string  1+  nullable
-        source  int8    1+
-    """
+    name: Annotated[str, "1+"] = ""
+    value: Annotated[str | None, "1+"] = ""
+    source: Annotated[Int8, "1+"] = 0
 
 
 class DescribeConfigsResourceResult(Structure):
-    name: str = ""
-    value: str | None = ""
-    read_only: bool = False
-    config_source: int = -1
-    is_sensitive: bool = False
-    synonyms: list[DescribeConfigsSynonym] = []
-    config_type: int = 0
-    documentation: str | None = ""
-
-    FIELDS = """
-        name           string                    0+
-        value          string                    0+  nullable
-        read_only      bool                      0+
-        config_source  int8                      1+  ignorable
-        is_sensitive   bool                      0+
-        synonyms       []DescribeConfigsSynonym  1+  ignorable
-        config_type    int8                      3+  ignorable
-        documentation  string                    3+  nullable ignorable
-    """
+    name: Annotated[str, "0+"] = ""
+    value: Annotated[str | None, "0+"] = ""
+    read_only: Annotated[bool, "0+"] = False
+    config_source: Annotated[Int8, "1+ ignorable"] = -1
+    is_sensitive: Annotated[bool, "0+"] = False
+    synonyms: Annotated[list[DescribeConfigsSynonym], "1+ ignorable"] = []
+    config_type: Annotated[Int8, "3+ ignorable"] = 0
+    documentation: Annotated[str | None, "3+ ignorable"] = ""
 
 
 class DescribeConfigsResult(Structure):
-    error_code: int = 0
-    error_message: str | None = ""
-    resource_type: int = 0
-    resource_name: str = ""
-    configs: list[DescribeConfigsResourceResult] = []
-
-    FIELDS = """
-        error_code     int16                            0+
-        error_message  string                           0+  nullable
-        resource_type  int8                             0+
-        resource_name  string                           0+
-        configs        []DescribeConfigsResourceResult  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    configs: Annotated[list[DescribeConfigsResourceResult], "0+"] = []
 
 
 class DescribeConfigsResponse(Message):
@@ -89,10 +54,5 @@ class DescribeConfigsResponse(Message):
     VERSIONS = range(1, 5)
     FLEXIBLE_FROM = 4
 
-    throttle_time_ms: int = 0
-    results: list[DescribeConfigsResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                    0+
-        results           []DescribeConfigsResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    results: Annotated[list[DescribeConfigsResult], "0+"] = []

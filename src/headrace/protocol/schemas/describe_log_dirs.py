@@ -1,19 +1,16 @@
 """DescribeLogDirs: API key 35.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 
 
 class DescribableLogDirTopic(Structure):
-    topic: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic       string   0+
-        partitions  []int32  0+
-    """
+    topic: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class DescribeLogDirsRequest(Message):
@@ -21,53 +18,28 @@ class DescribeLogDirsRequest(Message):
     VERSIONS = range(1, 6)
     FLEXIBLE_FROM = 2
 
-    topics: list[DescribableLogDirTopic] | None = []
-
-    FIELDS = """
-        topics  []DescribableLogDirTopic  0+  nullable
-    """
+    topics: Annotated[list[DescribableLogDirTopic] | None, "0+"] = []
 
 
 class DescribeLogDirsPartition(Structure):
-    partition_index: int = 0
-    partition_size: int = 0
-    offset_lag: int = 0
-    is_future_key: bool = False
-
-    FIELDS = """
-        partition_index  int32  0+
-        partition_size   int64  0+
-        offset_lag       int64  0+
-        is_future_key    bool   0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    partition_size: Annotated[Int64, "0+"] = 0
+    offset_lag: Annotated[Int64, "0+"] = 0
+    is_future_key: Annotated[bool, "0+"] = False
 
 
 class DescribeLogDirsTopic(Structure):
-    name: str = ""
-    partitions: list[DescribeLogDirsPartition] = []
-
-    FIELDS = """
-        name        string                      0+
-        partitions  []DescribeLogDirsPartition  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[DescribeLogDirsPartition], "0+"] = []
 
 
 class DescribeLogDirsResult(Structure):
-    error_code: int = 0
-    log_dir: str = ""
-    topics: list[DescribeLogDirsTopic] = []
-    total_bytes: int = -1
-    usable_bytes: int = -1
-    is_cordoned: bool = False
-
-    FIELDS = """
-        error_code    int16                   0+
-        log_dir       string                  0+
-        topics        []DescribeLogDirsTopic  0+
-        total_bytes   int64                   4+  ignorable
-        usable_bytes  int64                   4+  ignorable
-        is_cordoned   bool                    5+  ignorable
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    log_dir: Annotated[str, "0+"] = ""
+    topics: Annotated[list[DescribeLogDirsTopic], "0+"] = []
+    total_bytes: Annotated[Int64, "4+ ignorable"] = -1
+    usable_bytes: Annotated[Int64, "4+ ignorable"] = -1
+    is_cordoned: Annotated[bool, "5+ ignorable"] = False
 
 
 class DescribeLogDirsResponse(Message):
@@ -75,12 +47,6 @@ class DescribeLogDirsResponse(Message):
     VERSIONS = range(1, 6)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    results: list[DescribeLogDirsResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                    0+
-        error_code        int16                    3+  ignorable
-        results           []DescribeLogDirsResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "3+ ignorable"] = 0
+    results: Annotated[list[DescribeLogDirsResult], "0+"] = []

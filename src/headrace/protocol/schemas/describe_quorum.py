@@ -1,28 +1,21 @@
 """DescribeQuorum: API key 55.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure, Uint16
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class DescribeQuorumRequestPartitionData(Structure):
-    partition_index: int = 0
-
-    FIELDS = """
-        partition_index  int32  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
 
 
 class DescribeQuorumRequestTopicData(Structure):
-    topic_name: str = ""
-    partitions: list[DescribeQuorumRequestPartitionData] = []
-
-    FIELDS = """
-        topic_name  string                                0+
-        partitions  []DescribeQuorumRequestPartitionData  0+
-    """
+    topic_name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[DescribeQuorumRequestPartitionData], "0+"] = []
 
 
 class DescribeQuorumRequest(Message):
@@ -30,81 +23,42 @@ class DescribeQuorumRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    topics: list[DescribeQuorumRequestTopicData] = []
-
-    FIELDS = """
-        topics  []DescribeQuorumRequestTopicData  0+
-    """
+    topics: Annotated[list[DescribeQuorumRequestTopicData], "0+"] = []
 
 
 class ReplicaState(Structure):
-    replica_id: int = 0
-    replica_directory_id: Uuid = ZERO
-    log_end_offset: int = 0
-    last_fetch_timestamp: int = -1
-    last_caught_up_timestamp: int = -1
-
-    FIELDS = """
-        replica_id                int32  0+
-        replica_directory_id      uuid   2+
-        log_end_offset            int64  0+
-        last_fetch_timestamp      int64  1+  ignorable
-        last_caught_up_timestamp  int64  1+  ignorable
-    """
+    replica_id: Annotated[Int32, "0+"] = 0
+    replica_directory_id: Annotated[Uuid, "2+"] = ZERO
+    log_end_offset: Annotated[Int64, "0+"] = 0
+    last_fetch_timestamp: Annotated[Int64, "1+ ignorable"] = -1
+    last_caught_up_timestamp: Annotated[Int64, "1+ ignorable"] = -1
 
 
 class DescribeQuorumResponsePartitionData(Structure):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-    leader_id: int = 0
-    leader_epoch: int = 0
-    high_watermark: int = 0
-    current_voters: list[ReplicaState] = []
-    observers: list[ReplicaState] = []
-
-    FIELDS = """
-        partition_index  int32           0+
-        error_code       int16           0+
-        error_message    string          2+  nullable ignorable
-        leader_id        int32           0+
-        leader_epoch     int32           0+
-        high_watermark   int64           0+
-        current_voters   []ReplicaState  0+
-        observers        []ReplicaState  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "2+ ignorable"] = ""
+    leader_id: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "0+"] = 0
+    high_watermark: Annotated[Int64, "0+"] = 0
+    current_voters: Annotated[list[ReplicaState], "0+"] = []
+    observers: Annotated[list[ReplicaState], "0+"] = []
 
 
 class DescribeQuorumResponseTopicData(Structure):
-    topic_name: str = ""
-    partitions: list[DescribeQuorumResponsePartitionData] = []
-
-    FIELDS = """
-        topic_name  string                                 0+
-        partitions  []DescribeQuorumResponsePartitionData  0+
-    """
+    topic_name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[DescribeQuorumResponsePartitionData], "0+"] = []
 
 
 class Listener(Structure):
-    name: str = ""
-    host: str = ""
-    port: int = 0
-
-    FIELDS = """
-        name  string  2+
-        host  string  2+
-        port  uint16  2+
-    """
+    name: Annotated[str, "2+"] = ""
+    host: Annotated[str, "2+"] = ""
+    port: Annotated[Uint16, "2+"] = 0
 
 
 class Node(Structure):
-    node_id: int = 0
-    listeners: list[Listener] = []
-
-    FIELDS = """
-        node_id    int32       2+
-        listeners  []Listener  2+
-    """
+    node_id: Annotated[Int32, "2+"] = 0
+    listeners: Annotated[list[Listener], "2+"] = []
 
 
 class DescribeQuorumResponse(Message):
@@ -112,14 +66,7 @@ class DescribeQuorumResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    error_code: int = 0
-    error_message: str | None = ""
-    topics: list[DescribeQuorumResponseTopicData] = []
-    nodes: list[Node] = []
-
-    FIELDS = """
-        error_code     int16                              0+
-        error_message  string                             2+  nullable ignorable
-        topics         []DescribeQuorumResponseTopicData  0+
-        nodes          []Node                             2+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "2+ ignorable"] = ""
+    topics: Annotated[list[DescribeQuorumResponseTopicData], "0+"] = []
+    nodes: Annotated[list[Node], "2+"] = []

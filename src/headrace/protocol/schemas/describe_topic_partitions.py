@@ -1,28 +1,21 @@
 """DescribeTopicPartitions: API key 75.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import FrozenStructure, Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import FrozenStructure, Int16, Int32, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class TopicRequest(Structure):
-    name: str = ""
-
-    FIELDS = """
-        name  string  0+
-    """
+    name: Annotated[str, "0+"] = ""
 
 
 class DescribeTopicPartitionsRequestCursor(FrozenStructure, frozen=True):
-    topic_name: str = ""
-    partition_index: int = 0
-
-    FIELDS = """
-        topic_name       string  0+
-        partition_index  int32   0+
-    """
+    topic_name: Annotated[str, "0+"] = ""
+    partition_index: Annotated[Int32, "0+"] = 0
 
 
 class DescribeTopicPartitionsRequest(Message):
@@ -30,67 +23,35 @@ class DescribeTopicPartitionsRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topics: list[TopicRequest] = []
-    response_partition_limit: int = 2000
-    cursor: DescribeTopicPartitionsRequestCursor | None = None
-
-    FIELDS = """
-        topics                    []TopicRequest                        0+
-        response_partition_limit  int32                                 0+
-        cursor                    DescribeTopicPartitionsRequestCursor  0+  nullable
-    """
+    topics: Annotated[list[TopicRequest], "0+"] = []
+    response_partition_limit: Annotated[Int32, "0+"] = 2000
+    cursor: Annotated[DescribeTopicPartitionsRequestCursor | None, "0+"] = None
 
 
 class DescribeTopicPartitionsResponsePartition(Structure):
-    error_code: int = 0
-    partition_index: int = 0
-    leader_id: int = 0
-    leader_epoch: int = -1
-    replica_nodes: list[int] = []
-    isr_nodes: list[int] = []
-    eligible_leader_replicas: list[int] | None = None
-    last_known_elr: list[int] | None = None
-    offline_replicas: list[int] = []
-
-    FIELDS = """
-        error_code                int16    0+
-        partition_index           int32    0+
-        leader_id                 int32    0+
-        leader_epoch              int32    0+  ignorable
-        replica_nodes             []int32  0+
-        isr_nodes                 []int32  0+
-        eligible_leader_replicas  []int32  0+  nullable
-        last_known_elr            []int32  0+  nullable
-        offline_replicas          []int32  0+  ignorable
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    partition_index: Annotated[Int32, "0+"] = 0
+    leader_id: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "0+ ignorable"] = -1
+    replica_nodes: Annotated[list[Int32], "0+"] = []
+    isr_nodes: Annotated[list[Int32], "0+"] = []
+    eligible_leader_replicas: Annotated[list[Int32] | None, "0+"] = None
+    last_known_elr: Annotated[list[Int32] | None, "0+"] = None
+    offline_replicas: Annotated[list[Int32], "0+ ignorable"] = []
 
 
 class DescribeTopicPartitionsResponseTopic(Structure):
-    error_code: int = 0
-    name: str | None = ""
-    topic_id: Uuid = ZERO
-    is_internal: bool = False
-    partitions: list[DescribeTopicPartitionsResponsePartition] = []
-    topic_authorized_operations: int = -2147483648
-
-    FIELDS = """
-        error_code                   int16                                       0+
-        name                         string                                      0+  nullable
-        topic_id                     uuid                                        0+  ignorable
-        is_internal                  bool                                        0+  ignorable
-        partitions                   []DescribeTopicPartitionsResponsePartition  0+
-        topic_authorized_operations  int32                                       0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    name: Annotated[str | None, "0+"] = ""
+    topic_id: Annotated[Uuid, "0+ ignorable"] = ZERO
+    is_internal: Annotated[bool, "0+ ignorable"] = False
+    partitions: Annotated[list[DescribeTopicPartitionsResponsePartition], "0+"] = []
+    topic_authorized_operations: Annotated[Int32, "0+"] = -2147483648
 
 
 class DescribeTopicPartitionsResponseCursor(FrozenStructure, frozen=True):
-    topic_name: str = ""
-    partition_index: int = 0
-
-    FIELDS = """
-        topic_name       string  0+
-        partition_index  int32   0+
-    """
+    topic_name: Annotated[str, "0+"] = ""
+    partition_index: Annotated[Int32, "0+"] = 0
 
 
 class DescribeTopicPartitionsResponse(Message):
@@ -98,12 +59,6 @@ class DescribeTopicPartitionsResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    topics: list[DescribeTopicPartitionsResponseTopic] = []
-    next_cursor: DescribeTopicPartitionsResponseCursor | None = None
-
-    FIELDS = """
-        throttle_time_ms  int32                                   0+  ignorable
-        topics            []DescribeTopicPartitionsResponseTopic  0+
-        next_cursor       DescribeTopicPartitionsResponseCursor   0+  nullable
-    """
+    throttle_time_ms: Annotated[Int32, "0+ ignorable"] = 0
+    topics: Annotated[list[DescribeTopicPartitionsResponseTopic], "0+"] = []
+    next_cursor: Annotated[DescribeTopicPartitionsResponseCursor | None, "0+"] = None

@@ -1,9 +1,11 @@
 """DescribeTransactions: API key 65.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 
 
 class DescribeTransactionsRequest(Message):
@@ -11,43 +13,23 @@ class DescribeTransactionsRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    transactional_ids: list[str] = []
-
-    FIELDS = """
-        transactional_ids  []string  0+
-    """
+    transactional_ids: Annotated[list[str], "0+"] = []
 
 
 class TopicData(Structure):
-    topic: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic       string   0+
-        partitions  []int32  0+
-    """
+    topic: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class TransactionState(Structure):
-    error_code: int = 0
-    transactional_id: str = ""
-    transaction_state: str = ""
-    transaction_timeout_ms: int = 0
-    transaction_start_time_ms: int = 0
-    producer_id: int = 0
-    producer_epoch: int = 0
-    topics: list[TopicData] = []
-
-    FIELDS = """
-        error_code                 int16        0+
-        transactional_id           string       0+
-        transaction_state          string       0+
-        transaction_timeout_ms     int32        0+
-        transaction_start_time_ms  int64        0+
-        producer_id                int64        0+
-        producer_epoch             int16        0+
-        topics                     []TopicData  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    transactional_id: Annotated[str, "0+"] = ""
+    transaction_state: Annotated[str, "0+"] = ""
+    transaction_timeout_ms: Annotated[Int32, "0+"] = 0
+    transaction_start_time_ms: Annotated[Int64, "0+"] = 0
+    producer_id: Annotated[Int64, "0+"] = 0
+    producer_epoch: Annotated[Int16, "0+"] = 0
+    topics: Annotated[list[TopicData], "0+"] = []
 
 
 class DescribeTransactionsResponse(Message):
@@ -55,10 +37,5 @@ class DescribeTransactionsResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    transaction_states: list[TransactionState] = []
-
-    FIELDS = """
-        throttle_time_ms    int32               0+
-        transaction_states  []TransactionState  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    transaction_states: Annotated[list[TransactionState], "0+"] = []

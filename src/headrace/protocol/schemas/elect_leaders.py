@@ -1,19 +1,16 @@
 """ElectLeaders: API key 43.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class TopicPartitions(Structure):
-    topic: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic       string   0+
-        partitions  []int32  0+
-    """
+    topic: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class ElectLeadersRequest(Message):
@@ -21,37 +18,20 @@ class ElectLeadersRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    election_type: int = 0
-    topic_partitions: list[TopicPartitions] | None = []
-    timeout_ms: int = 60000
-
-    FIELDS = """
-        election_type     int8               1+
-        topic_partitions  []TopicPartitions  0+  nullable
-        timeout_ms        int32              0+
-    """
+    election_type: Annotated[Int8, "1+"] = 0
+    topic_partitions: Annotated[list[TopicPartitions] | None, "0+"] = []
+    timeout_ms: Annotated[Int32, "0+"] = 60000
 
 
 class PartitionResult(Structure):
-    partition_id: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-
-    FIELDS = """
-        partition_id   int32   0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    partition_id: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
 
 
 class ReplicaElectionResult(Structure):
-    topic: str = ""
-    partition_result: list[PartitionResult] = []
-
-    FIELDS = """
-        topic             string             0+
-        partition_result  []PartitionResult  0+
-    """
+    topic: Annotated[str, "0+"] = ""
+    partition_result: Annotated[list[PartitionResult], "0+"] = []
 
 
 class ElectLeadersResponse(Message):
@@ -59,12 +39,6 @@ class ElectLeadersResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    replica_election_results: list[ReplicaElectionResult] = []
-
-    FIELDS = """
-        throttle_time_ms          int32                    0+
-        error_code                int16                    1+
-        replica_election_results  []ReplicaElectionResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "1+"] = 0
+    replica_election_results: Annotated[list[ReplicaElectionResult], "0+"] = []

@@ -1,9 +1,11 @@
 """EndTxn: API key 26.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message
 
 
 class EndTxnRequest(Message):
@@ -11,17 +13,10 @@ class EndTxnRequest(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 3
 
-    transactional_id: str = ""
-    producer_id: int = 0
-    producer_epoch: int = 0
-    committed: bool = False
-
-    FIELDS = """
-        transactional_id  string  0+
-        producer_id       int64   0+
-        producer_epoch    int16   0+
-        committed         bool    0+
-    """
+    transactional_id: Annotated[str, "0+"] = ""
+    producer_id: Annotated[Int64, "0+"] = 0
+    producer_epoch: Annotated[Int16, "0+"] = 0
+    committed: Annotated[bool, "0+"] = False
 
 
 class EndTxnResponse(Message):
@@ -29,14 +24,7 @@ class EndTxnResponse(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 3
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    producer_id: int = -1
-    producer_epoch: int = -1
-
-    FIELDS = """
-        throttle_time_ms  int32  0+
-        error_code        int16  0+
-        producer_id       int64  5+  ignorable
-        producer_epoch    int16  5+  ignorable
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    producer_id: Annotated[Int64, "5+ ignorable"] = -1
+    producer_epoch: Annotated[Int16, "5+ ignorable"] = -1

@@ -1,9 +1,11 @@
 """FindCoordinator: API key 10.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class FindCoordinatorRequest(Message):
@@ -11,33 +13,18 @@ class FindCoordinatorRequest(Message):
     VERSIONS = range(7)
     FLEXIBLE_FROM = 3
 
-    key: str = ""
-    key_type: int = 0
-    coordinator_keys: list[str] = []
-
-    FIELDS = """
-        key               string    0-3
-        key_type          int8      1+
-        coordinator_keys  []string  4+
-    """
+    key: Annotated[str, "0-3"] = ""
+    key_type: Annotated[Int8, "1+"] = 0
+    coordinator_keys: Annotated[list[str], "4+"] = []
 
 
 class Coordinator(Structure):
-    key: str = ""
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-
-    FIELDS = """
-        key            string  4+
-        node_id        int32   4+
-        host           string  4+
-        port           int32   4+
-        error_code     int16   4+
-        error_message  string  4+  nullable ignorable
-    """
+    key: Annotated[str, "4+"] = ""
+    node_id: Annotated[Int32, "4+"] = 0
+    host: Annotated[str, "4+"] = ""
+    port: Annotated[Int32, "4+"] = 0
+    error_code: Annotated[Int16, "4+"] = 0
+    error_message: Annotated[str | None, "4+ ignorable"] = ""
 
 
 class FindCoordinatorResponse(Message):
@@ -45,20 +32,10 @@ class FindCoordinatorResponse(Message):
     VERSIONS = range(7)
     FLEXIBLE_FROM = 3
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    coordinators: list[Coordinator] = []
-
-    FIELDS = """
-        throttle_time_ms  int32          1+   ignorable
-        error_code        int16          0-3
-        error_message     string         1-3  nullable ignorable
-        node_id           int32          0-3
-        host              string         0-3
-        port              int32          0-3
-        coordinators      []Coordinator  4+
-    """
+    throttle_time_ms: Annotated[Int32, "1+ ignorable"] = 0
+    error_code: Annotated[Int16, "0-3"] = 0
+    error_message: Annotated[str | None, "1-3 ignorable"] = ""
+    node_id: Annotated[Int32, "0-3"] = 0
+    host: Annotated[str, "0-3"] = ""
+    port: Annotated[Int32, "0-3"] = 0
+    coordinators: Annotated[list[Coordinator], "4+"] = []

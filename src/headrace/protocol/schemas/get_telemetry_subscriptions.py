@@ -1,9 +1,11 @@
 """GetTelemetrySubscriptions: API key 71.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message
 from headrace.protocol.uuids import ZERO, Uuid
 
 
@@ -12,11 +14,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    client_instance_id: Uuid = ZERO
-
-    FIELDS = """
-        client_instance_id  uuid  0+
-    """
+    client_instance_id: Annotated[Uuid, "0+"] = ZERO
 
 
 class GetTelemetrySubscriptionsResponse(Message):
@@ -24,24 +22,12 @@ class GetTelemetrySubscriptionsResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    client_instance_id: Uuid = ZERO
-    subscription_id: int = 0
-    accepted_compression_types: list[int] = []
-    push_interval_ms: int = 0
-    telemetry_max_bytes: int = 0
-    delta_temporality: bool = False
-    requested_metrics: list[str] = []
-
-    FIELDS = """
-        throttle_time_ms            int32     0+
-        error_code                  int16     0+
-        client_instance_id          uuid      0+
-        subscription_id             int32     0+
-        accepted_compression_types  []int8    0+
-        push_interval_ms            int32     0+
-        telemetry_max_bytes         int32     0+
-        delta_temporality           bool      0+
-        requested_metrics           []string  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    client_instance_id: Annotated[Uuid, "0+"] = ZERO
+    subscription_id: Annotated[Int32, "0+"] = 0
+    accepted_compression_types: Annotated[list[Int8], "0+"] = []
+    push_interval_ms: Annotated[Int32, "0+"] = 0
+    telemetry_max_bytes: Annotated[Int32, "0+"] = 0
+    delta_temporality: Annotated[bool, "0+"] = False
+    requested_metrics: Annotated[list[str], "0+"] = []

@@ -1,9 +1,11 @@
 """Heartbeat: API key 12.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message
 
 
 class HeartbeatRequest(Message):
@@ -11,17 +13,10 @@ class HeartbeatRequest(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 4
 
-    group_id: str = ""
-    generation_id: int = 0
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-    FIELDS = """
-        group_id           string  0+
-        generation_id      int32   0+
-        member_id          string  0+
-        group_instance_id  string  3+  nullable
-    """
+    group_id: Annotated[str, "0+"] = ""
+    generation_id: Annotated[Int32, "0+"] = 0
+    member_id: Annotated[str, "0+"] = ""
+    group_instance_id: Annotated[str | None, "3+"] = None
 
 
 class HeartbeatResponse(Message):
@@ -29,10 +24,5 @@ class HeartbeatResponse(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 4
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-
-    FIELDS = """
-        throttle_time_ms  int32  1+  ignorable
-        error_code        int16  0+
-    """
+    throttle_time_ms: Annotated[Int32, "1+ ignorable"] = 0
+    error_code: Annotated[Int16, "0+"] = 0

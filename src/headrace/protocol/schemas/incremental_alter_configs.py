@@ -1,33 +1,23 @@
 """IncrementalAlterConfigs: API key 44.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class AlterableConfig(Structure):
-    name: str = ""
-    config_operation: int = 0
-    value: str | None = ""
-
-    FIELDS = """
-        name              string  0+
-        config_operation  int8    0+
-        value             string  0+  nullable
-    """
+    name: Annotated[str, "0+"] = ""
+    config_operation: Annotated[Int8, "0+"] = 0
+    value: Annotated[str | None, "0+"] = ""
 
 
 class AlterConfigsResource(Structure):
-    resource_type: int = 0
-    resource_name: str = ""
-    configs: list[AlterableConfig] = []
-
-    FIELDS = """
-        resource_type  int8               0+
-        resource_name  string             0+
-        configs        []AlterableConfig  0+
-    """
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    configs: Annotated[list[AlterableConfig], "0+"] = []
 
 
 class IncrementalAlterConfigsRequest(Message):
@@ -35,27 +25,15 @@ class IncrementalAlterConfigsRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 1
 
-    resources: list[AlterConfigsResource] = []
-    validate_only: bool = False
-
-    FIELDS = """
-        resources      []AlterConfigsResource  0+
-        validate_only  bool                    0+
-    """
+    resources: Annotated[list[AlterConfigsResource], "0+"] = []
+    validate_only: Annotated[bool, "0+"] = False
 
 
 class AlterConfigsResourceResponse(Structure):
-    error_code: int = 0
-    error_message: str | None = ""
-    resource_type: int = 0
-    resource_name: str = ""
-
-    FIELDS = """
-        error_code     int16   0+
-        error_message  string  0+  nullable
-        resource_type  int8    0+
-        resource_name  string  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
 
 
 class IncrementalAlterConfigsResponse(Message):
@@ -63,10 +41,5 @@ class IncrementalAlterConfigsResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 1
 
-    throttle_time_ms: int = 0
-    responses: list[AlterConfigsResourceResponse] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                           0+
-        responses         []AlterConfigsResourceResponse  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    responses: Annotated[list[AlterConfigsResourceResponse], "0+"] = []

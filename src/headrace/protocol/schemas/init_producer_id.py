@@ -1,9 +1,11 @@
 """InitProducerId: API key 22.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message
 
 
 class InitProducerIdRequest(Message):
@@ -11,17 +13,10 @@ class InitProducerIdRequest(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 2
 
-    transactional_id: str | None = ""
-    transaction_timeout_ms: int = 0
-    producer_id: int = -1
-    producer_epoch: int = -1
-
-    FIELDS = """
-        transactional_id        string  0+  nullable
-        transaction_timeout_ms  int32   0+
-        producer_id             int64   3+
-        producer_epoch          int16   3+
-    """
+    transactional_id: Annotated[str | None, "0+"] = ""
+    transaction_timeout_ms: Annotated[Int32, "0+"] = 0
+    producer_id: Annotated[Int64, "3+"] = -1
+    producer_epoch: Annotated[Int16, "3+"] = -1
 
 
 class InitProducerIdResponse(Message):
@@ -29,14 +24,7 @@ class InitProducerIdResponse(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 2
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    producer_id: int = -1
-    producer_epoch: int = 0
-
-    FIELDS = """
-        throttle_time_ms  int32  0+  ignorable
-        error_code        int16  0+
-        producer_id       int64  0+
-        producer_epoch    int16  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+ ignorable"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    producer_id: Annotated[Int64, "0+"] = -1
+    producer_epoch: Annotated[Int16, "0+"] = 0

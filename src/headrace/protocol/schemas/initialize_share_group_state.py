@@ -1,32 +1,23 @@
 """InitializeShareGroupState: API key 83.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class PartitionData(Structure):
-    partition: int = 0
-    state_epoch: int = 0
-    start_offset: int = 0
-
-    FIELDS = """
-        partition     int32  0+
-        state_epoch   int32  0+
-        start_offset  int64  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    state_epoch: Annotated[Int32, "0+"] = 0
+    start_offset: Annotated[Int64, "0+"] = 0
 
 
 class InitializeStateData(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionData] = []
-
-    FIELDS = """
-        topic_id    uuid             0+
-        partitions  []PartitionData  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionData], "0+"] = []
 
 
 class InitializeShareGroupStateRequest(Message):
@@ -34,35 +25,19 @@ class InitializeShareGroupStateRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    topics: list[InitializeStateData] = []
-
-    FIELDS = """
-        group_id  string                 0+
-        topics    []InitializeStateData  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[InitializeStateData], "0+"] = []
 
 
 class PartitionResult(Structure):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-
-    FIELDS = """
-        partition      int32   0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
 
 
 class InitializeStateResult(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionResult] = []
-
-    FIELDS = """
-        topic_id    uuid               0+
-        partitions  []PartitionResult  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionResult], "0+"] = []
 
 
 class InitializeShareGroupStateResponse(Message):
@@ -70,8 +45,4 @@ class InitializeShareGroupStateResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    results: list[InitializeStateResult] = []
-
-    FIELDS = """
-        results  []InitializeStateResult  0+
-    """
+    results: Annotated[list[InitializeStateResult], "0+"] = []

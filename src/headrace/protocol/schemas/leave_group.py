@@ -1,21 +1,17 @@
 """LeaveGroup: API key 13.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class MemberIdentity(Structure):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    reason: str | None = None
-
-    FIELDS = """
-        member_id          string  3+
-        group_instance_id  string  3+  nullable
-        reason             string  5+  nullable ignorable
-    """
+    member_id: Annotated[str, "3+"] = ""
+    group_instance_id: Annotated[str | None, "3+"] = None
+    reason: Annotated[str | None, "5+ ignorable"] = None
 
 
 class LeaveGroupRequest(Message):
@@ -23,27 +19,15 @@ class LeaveGroupRequest(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 4
 
-    group_id: str = ""
-    member_id: str = ""
-    members: list[MemberIdentity] = []
-
-    FIELDS = """
-        group_id   string            0+
-        member_id  string            0-2
-        members    []MemberIdentity  3+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    member_id: Annotated[str, "0-2"] = ""
+    members: Annotated[list[MemberIdentity], "3+"] = []
 
 
 class MemberResponse(Structure):
-    member_id: str = ""
-    group_instance_id: str | None = ""
-    error_code: int = 0
-
-    FIELDS = """
-        member_id          string  3+
-        group_instance_id  string  3+  nullable
-        error_code         int16   3+
-    """
+    member_id: Annotated[str, "3+"] = ""
+    group_instance_id: Annotated[str | None, "3+"] = ""
+    error_code: Annotated[Int16, "3+"] = 0
 
 
 class LeaveGroupResponse(Message):
@@ -51,12 +35,6 @@ class LeaveGroupResponse(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 4
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    members: list[MemberResponse] = []
-
-    FIELDS = """
-        throttle_time_ms  int32             1+  ignorable
-        error_code        int16             0+
-        members           []MemberResponse  3+
-    """
+    throttle_time_ms: Annotated[Int32, "1+ ignorable"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    members: Annotated[list[MemberResponse], "3+"] = []

@@ -1,9 +1,11 @@
 """ListConfigResources: API key 74.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class ListConfigResourcesRequest(Message):
@@ -11,21 +13,12 @@ class ListConfigResourcesRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    resource_types: list[int] = []
-
-    FIELDS = """
-        resource_types  []int8  1+
-    """
+    resource_types: Annotated[list[Int8], "1+"] = []
 
 
 class ConfigResource(Structure):
-    resource_name: str = ""
-    resource_type: int = 16
-
-    FIELDS = """
-        resource_name  string  0+
-        resource_type  int8    1+  ignorable
-    """
+    resource_name: Annotated[str, "0+"] = ""
+    resource_type: Annotated[Int8, "1+ ignorable"] = 16
 
 
 class ListConfigResourcesResponse(Message):
@@ -33,12 +26,6 @@ class ListConfigResourcesResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    config_resources: list[ConfigResource] = []
-
-    FIELDS = """
-        throttle_time_ms  int32             0+
-        error_code        int16             0+
-        config_resources  []ConfigResource  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    config_resources: Annotated[list[ConfigResource], "0+"] = []

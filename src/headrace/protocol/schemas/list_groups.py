@@ -1,9 +1,11 @@
 """ListGroups: API key 16.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class ListGroupsRequest(Message):
@@ -11,27 +13,15 @@ class ListGroupsRequest(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 3
 
-    states_filter: list[str] = []
-    types_filter: list[str] = []
-
-    FIELDS = """
-        states_filter  []string  4+
-        types_filter   []string  5+
-    """
+    states_filter: Annotated[list[str], "4+"] = []
+    types_filter: Annotated[list[str], "5+"] = []
 
 
 class ListedGroup(Structure):
-    group_id: str = ""
-    protocol_type: str = ""
-    group_state: str = ""
-    group_type: str = ""
-
-    FIELDS = """
-        group_id       string  0+
-        protocol_type  string  0+
-        group_state    string  4+  ignorable
-        group_type     string  5+  ignorable
-    """
+    group_id: Annotated[str, "0+"] = ""
+    protocol_type: Annotated[str, "0+"] = ""
+    group_state: Annotated[str, "4+ ignorable"] = ""
+    group_type: Annotated[str, "5+ ignorable"] = ""
 
 
 class ListGroupsResponse(Message):
@@ -39,12 +29,6 @@ class ListGroupsResponse(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 3
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    groups: list[ListedGroup] = []
-
-    FIELDS = """
-        throttle_time_ms  int32          1+  ignorable
-        error_code        int16          0+
-        groups            []ListedGroup  0+
-    """
+    throttle_time_ms: Annotated[Int32, "1+ ignorable"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    groups: Annotated[list[ListedGroup], "0+"] = []

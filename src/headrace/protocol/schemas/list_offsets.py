@@ -1,31 +1,22 @@
 """ListOffsets: API key 2.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Int64, Message, Structure
 
 
 class ListOffsetsPartition(Structure):
-    partition_index: int = 0
-    current_leader_epoch: int = -1
-    timestamp: int = 0
-
-    FIELDS = """
-        partition_index       int32  0+
-        current_leader_epoch  int32  4+  ignorable
-        timestamp             int64  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    current_leader_epoch: Annotated[Int32, "4+ ignorable"] = -1
+    timestamp: Annotated[Int64, "0+"] = 0
 
 
 class ListOffsetsTopic(Structure):
-    name: str = ""
-    partitions: list[ListOffsetsPartition] = []
-
-    FIELDS = """
-        name        string                  0+
-        partitions  []ListOffsetsPartition  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[ListOffsetsPartition], "0+"] = []
 
 
 class ListOffsetsRequest(Message):
@@ -33,43 +24,23 @@ class ListOffsetsRequest(Message):
     VERSIONS = range(1, 12)
     FLEXIBLE_FROM = 6
 
-    replica_id: int = 0
-    isolation_level: int = 0
-    topics: list[ListOffsetsTopic] = []
-    timeout_ms: int = 0
-
-    FIELDS = """
-        replica_id       int32               0+
-        isolation_level  int8                2+
-        topics           []ListOffsetsTopic  0+
-        timeout_ms       int32               10+  ignorable
-    """
+    replica_id: Annotated[Int32, "0+"] = 0
+    isolation_level: Annotated[Int8, "2+"] = 0
+    topics: Annotated[list[ListOffsetsTopic], "0+"] = []
+    timeout_ms: Annotated[Int32, "10+ ignorable"] = 0
 
 
 class ListOffsetsPartitionResponse(Structure):
-    partition_index: int = 0
-    error_code: int = 0
-    timestamp: int = -1
-    offset: int = -1
-    leader_epoch: int = -1
-
-    FIELDS = """
-        partition_index  int32  0+
-        error_code       int16  0+
-        timestamp        int64  1+
-        offset           int64  1+
-        leader_epoch     int32  4+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    timestamp: Annotated[Int64, "1+"] = -1
+    offset: Annotated[Int64, "1+"] = -1
+    leader_epoch: Annotated[Int32, "4+"] = -1
 
 
 class ListOffsetsTopicResponse(Structure):
-    name: str = ""
-    partitions: list[ListOffsetsPartitionResponse] = []
-
-    FIELDS = """
-        name        string                          0+
-        partitions  []ListOffsetsPartitionResponse  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[ListOffsetsPartitionResponse], "0+"] = []
 
 
 class ListOffsetsResponse(Message):
@@ -77,10 +48,5 @@ class ListOffsetsResponse(Message):
     VERSIONS = range(1, 12)
     FLEXIBLE_FROM = 6
 
-    throttle_time_ms: int = 0
-    topics: list[ListOffsetsTopicResponse] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                       2+  ignorable
-        topics            []ListOffsetsTopicResponse  0+
-    """
+    throttle_time_ms: Annotated[Int32, "2+ ignorable"] = 0
+    topics: Annotated[list[ListOffsetsTopicResponse], "0+"] = []

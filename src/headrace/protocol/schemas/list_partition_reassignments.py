@@ -1,19 +1,16 @@
 """ListPartitionReassignments: API key 46.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class ListPartitionReassignmentsTopics(Structure):
-    name: str = ""
-    partition_indexes: list[int] = []
-
-    FIELDS = """
-        name               string   0+
-        partition_indexes  []int32  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partition_indexes: Annotated[list[Int32], "0+"] = []
 
 
 class ListPartitionReassignmentsRequest(Message):
@@ -21,37 +18,20 @@ class ListPartitionReassignmentsRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    timeout_ms: int = 60000
-    topics: list[ListPartitionReassignmentsTopics] | None = None
-
-    FIELDS = """
-        timeout_ms  int32                               0+
-        topics      []ListPartitionReassignmentsTopics  0+  nullable
-    """
+    timeout_ms: Annotated[Int32, "0+"] = 60000
+    topics: Annotated[list[ListPartitionReassignmentsTopics] | None, "0+"] = None
 
 
 class OngoingPartitionReassignment(Structure):
-    partition_index: int = 0
-    replicas: list[int] = []
-    adding_replicas: list[int] = []
-    removing_replicas: list[int] = []
-
-    FIELDS = """
-        partition_index    int32    0+
-        replicas           []int32  0+
-        adding_replicas    []int32  0+
-        removing_replicas  []int32  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    replicas: Annotated[list[Int32], "0+"] = []
+    adding_replicas: Annotated[list[Int32], "0+"] = []
+    removing_replicas: Annotated[list[Int32], "0+"] = []
 
 
 class OngoingTopicReassignment(Structure):
-    name: str = ""
-    partitions: list[OngoingPartitionReassignment] = []
-
-    FIELDS = """
-        name        string                          0+
-        partitions  []OngoingPartitionReassignment  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[OngoingPartitionReassignment], "0+"] = []
 
 
 class ListPartitionReassignmentsResponse(Message):
@@ -59,14 +39,7 @@ class ListPartitionReassignmentsResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-    topics: list[OngoingTopicReassignment] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                       0+
-        error_code        int16                       0+
-        error_message     string                      0+  nullable
-        topics            []OngoingTopicReassignment  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    topics: Annotated[list[OngoingTopicReassignment], "0+"] = []

@@ -1,9 +1,11 @@
 """ListTransactions: API key 66.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 
 
 class ListTransactionsRequest(Message):
@@ -11,29 +13,16 @@ class ListTransactionsRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    state_filters: list[str] = []
-    producer_id_filters: list[int] = []
-    duration_filter: int = -1
-    transactional_id_pattern: str | None = None
-
-    FIELDS = """
-        state_filters             []string  0+
-        producer_id_filters       []int64   0+
-        duration_filter           int64     1+
-        transactional_id_pattern  string    2+  nullable
-    """
+    state_filters: Annotated[list[str], "0+"] = []
+    producer_id_filters: Annotated[list[Int64], "0+"] = []
+    duration_filter: Annotated[Int64, "1+"] = -1
+    transactional_id_pattern: Annotated[str | None, "2+"] = None
 
 
 class TransactionState(Structure):
-    transactional_id: str = ""
-    producer_id: int = 0
-    transaction_state: str = ""
-
-    FIELDS = """
-        transactional_id   string  0+
-        producer_id        int64   0+
-        transaction_state  string  0+
-    """
+    transactional_id: Annotated[str, "0+"] = ""
+    producer_id: Annotated[Int64, "0+"] = 0
+    transaction_state: Annotated[str, "0+"] = ""
 
 
 class ListTransactionsResponse(Message):
@@ -41,14 +30,7 @@ class ListTransactionsResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    unknown_state_filters: list[str] = []
-    transaction_states: list[TransactionState] = []
-
-    FIELDS = """
-        throttle_time_ms       int32               0+
-        error_code             int16               0+
-        unknown_state_filters  []string            0+
-        transaction_states     []TransactionState  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    unknown_state_filters: Annotated[list[str], "0+"] = []
+    transaction_states: Annotated[list[TransactionState], "0+"] = []

@@ -1,72 +1,44 @@
 """OffsetDelete: API key 47.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class OffsetDeleteRequestPartition(Structure):
-    partition_index: int = 0
-
-    FIELDS = """
-        partition_index  int32  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
 
 
 class OffsetDeleteRequestTopic(Structure):
-    name: str = ""
-    partitions: list[OffsetDeleteRequestPartition] = []
-
-    FIELDS = """
-        name        string                          0+
-        partitions  []OffsetDeleteRequestPartition  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[OffsetDeleteRequestPartition], "0+"] = []
 
 
 class OffsetDeleteRequest(Message):
     API_KEY = 47
     VERSIONS = range(1)
 
-    group_id: str = ""
-    topics: list[OffsetDeleteRequestTopic] = []
-
-    FIELDS = """
-        group_id  string                      0+
-        topics    []OffsetDeleteRequestTopic  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[OffsetDeleteRequestTopic], "0+"] = []
 
 
 class OffsetDeleteResponsePartition(Structure):
-    partition_index: int = 0
-    error_code: int = 0
-
-    FIELDS = """
-        partition_index  int32  0+
-        error_code       int16  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
 
 
 class OffsetDeleteResponseTopic(Structure):
-    name: str = ""
-    partitions: list[OffsetDeleteResponsePartition] = []
-
-    FIELDS = """
-        name        string                           0+
-        partitions  []OffsetDeleteResponsePartition  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[OffsetDeleteResponsePartition], "0+"] = []
 
 
 class OffsetDeleteResponse(Message):
     API_KEY = 47
     VERSIONS = range(1)
 
-    error_code: int = 0
-    throttle_time_ms: int = 0
-    topics: list[OffsetDeleteResponseTopic] = []
-
-    FIELDS = """
-        error_code        int16                        0+
-        throttle_time_ms  int32                        0+  ignorable
-        topics            []OffsetDeleteResponseTopic  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    throttle_time_ms: Annotated[Int32, "0+ ignorable"] = 0
+    topics: Annotated[list[OffsetDeleteResponseTopic], "0+"] = []

@@ -1,31 +1,22 @@
 """OffsetForLeaderEpoch: API key 23.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 
 
 class OffsetForLeaderPartition(Structure):
-    partition: int = 0
-    current_leader_epoch: int = -1
-    leader_epoch: int = 0
-
-    FIELDS = """
-        partition             int32  0+
-        current_leader_epoch  int32  2+  ignorable
-        leader_epoch          int32  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    current_leader_epoch: Annotated[Int32, "2+ ignorable"] = -1
+    leader_epoch: Annotated[Int32, "0+"] = 0
 
 
 class OffsetForLeaderTopic(Structure):
-    topic: str = ""
-    partitions: list[OffsetForLeaderPartition] = []
-
-    FIELDS = """
-        topic       string                      0+
-        partitions  []OffsetForLeaderPartition  0+
-    """
+    topic: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[OffsetForLeaderPartition], "0+"] = []
 
 
 class OffsetForLeaderEpochRequest(Message):
@@ -33,37 +24,20 @@ class OffsetForLeaderEpochRequest(Message):
     VERSIONS = range(2, 5)
     FLEXIBLE_FROM = 4
 
-    replica_id: int = -2
-    topics: list[OffsetForLeaderTopic] = []
-
-    FIELDS = """
-        replica_id  int32                   3+  ignorable
-        topics      []OffsetForLeaderTopic  0+
-    """
+    replica_id: Annotated[Int32, "3+ ignorable"] = -2
+    topics: Annotated[list[OffsetForLeaderTopic], "0+"] = []
 
 
 class EpochEndOffset(Structure):
-    error_code: int = 0
-    partition: int = 0
-    leader_epoch: int = -1
-    end_offset: int = -1
-
-    FIELDS = """
-        error_code    int16  0+
-        partition     int32  0+
-        leader_epoch  int32  1+  ignorable
-        end_offset    int64  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    partition: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "1+ ignorable"] = -1
+    end_offset: Annotated[Int64, "0+"] = -1
 
 
 class OffsetForLeaderTopicResult(Structure):
-    topic: str = ""
-    partitions: list[EpochEndOffset] = []
-
-    FIELDS = """
-        topic       string            0+
-        partitions  []EpochEndOffset  0+
-    """
+    topic: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[EpochEndOffset], "0+"] = []
 
 
 class OffsetForLeaderEpochResponse(Message):
@@ -71,10 +45,5 @@ class OffsetForLeaderEpochResponse(Message):
     VERSIONS = range(2, 5)
     FLEXIBLE_FROM = 4
 
-    throttle_time_ms: int = 0
-    topics: list[OffsetForLeaderTopicResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                         2+  ignorable
-        topics            []OffsetForLeaderTopicResult  0+
-    """
+    throttle_time_ms: Annotated[Int32, "2+ ignorable"] = 0
+    topics: Annotated[list[OffsetForLeaderTopicResult], "0+"] = []

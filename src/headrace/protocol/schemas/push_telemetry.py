@@ -1,9 +1,11 @@
 """PushTelemetry: API key 72.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message
 from headrace.protocol.uuids import ZERO, Uuid
 
 
@@ -12,19 +14,11 @@ class PushTelemetryRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    client_instance_id: Uuid = ZERO
-    subscription_id: int = 0
-    terminating: bool = False
-    compression_type: int = 0
-    metrics: bytes = b""
-
-    FIELDS = """
-        client_instance_id  uuid   0+
-        subscription_id     int32  0+
-        terminating         bool   0+
-        compression_type    int8   0+
-        metrics             bytes  0+
-    """
+    client_instance_id: Annotated[Uuid, "0+"] = ZERO
+    subscription_id: Annotated[Int32, "0+"] = 0
+    terminating: Annotated[bool, "0+"] = False
+    compression_type: Annotated[Int8, "0+"] = 0
+    metrics: Annotated[bytes, "0+"] = b""
 
 
 class PushTelemetryResponse(Message):
@@ -32,10 +26,5 @@ class PushTelemetryResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-
-    FIELDS = """
-        throttle_time_ms  int32  0+
-        error_code        int16  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0

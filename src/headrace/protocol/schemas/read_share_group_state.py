@@ -1,30 +1,22 @@
 """ReadShareGroupState: API key 84.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Int64, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class PartitionData(Structure):
-    partition: int = 0
-    leader_epoch: int = 0
-
-    FIELDS = """
-        partition     int32  0+
-        leader_epoch  int32  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "0+"] = 0
 
 
 class ReadStateData(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionData] = []
-
-    FIELDS = """
-        topic_id    uuid             0+
-        partitions  []PartitionData  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionData], "0+"] = []
 
 
 class ReadShareGroupStateRequest(Message):
@@ -32,55 +24,29 @@ class ReadShareGroupStateRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    topics: list[ReadStateData] = []
-
-    FIELDS = """
-        group_id  string           0+
-        topics    []ReadStateData  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[ReadStateData], "0+"] = []
 
 
 class StateBatch(Structure):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
-
-    FIELDS = """
-        first_offset    int64  0+
-        last_offset     int64  0+
-        delivery_state  int8   0+
-        delivery_count  int16  0+
-    """
+    first_offset: Annotated[Int64, "0+"] = 0
+    last_offset: Annotated[Int64, "0+"] = 0
+    delivery_state: Annotated[Int8, "0+"] = 0
+    delivery_count: Annotated[Int16, "0+"] = 0
 
 
 class PartitionResult(Structure):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    state_epoch: int = 0
-    start_offset: int = 0
-    state_batches: list[StateBatch] = []
-
-    FIELDS = """
-        partition      int32         0+
-        error_code     int16         0+
-        error_message  string        0+  nullable
-        state_epoch    int32         0+
-        start_offset   int64         0+
-        state_batches  []StateBatch  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
+    state_epoch: Annotated[Int32, "0+"] = 0
+    start_offset: Annotated[Int64, "0+"] = 0
+    state_batches: Annotated[list[StateBatch], "0+"] = []
 
 
 class ReadStateResult(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionResult] = []
-
-    FIELDS = """
-        topic_id    uuid               0+
-        partitions  []PartitionResult  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionResult], "0+"] = []
 
 
 class ReadShareGroupStateResponse(Message):
@@ -88,8 +54,4 @@ class ReadShareGroupStateResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    results: list[ReadStateResult] = []
-
-    FIELDS = """
-        results  []ReadStateResult  0+
-    """
+    results: Annotated[list[ReadStateResult], "0+"] = []

@@ -1,30 +1,22 @@
 """ReadShareGroupStateSummary: API key 87.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Int64, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class PartitionData(Structure):
-    partition: int = 0
-    leader_epoch: int = 0
-
-    FIELDS = """
-        partition     int32  0+
-        leader_epoch  int32  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "0+"] = 0
 
 
 class ReadStateSummaryData(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionData] = []
-
-    FIELDS = """
-        topic_id    uuid             0+
-        partitions  []PartitionData  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionData], "0+"] = []
 
 
 class ReadShareGroupStateSummaryRequest(Message):
@@ -32,43 +24,23 @@ class ReadShareGroupStateSummaryRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    topics: list[ReadStateSummaryData] = []
-
-    FIELDS = """
-        group_id  string                  0+
-        topics    []ReadStateSummaryData  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[ReadStateSummaryData], "0+"] = []
 
 
 class PartitionResult(Structure):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
-
-    FIELDS = """
-        partition                int32   0+
-        error_code               int16   0+
-        error_message            string  0+  nullable
-        state_epoch              int32   0+
-        leader_epoch             int32   0+
-        start_offset             int64   0+
-        delivery_complete_count  int32   1+  ignorable
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
+    state_epoch: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "0+"] = 0
+    start_offset: Annotated[Int64, "0+"] = 0
+    delivery_complete_count: Annotated[Int32, "1+ ignorable"] = -1
 
 
 class ReadStateSummaryResult(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionResult] = []
-
-    FIELDS = """
-        topic_id    uuid               0+
-        partitions  []PartitionResult  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionResult], "0+"] = []
 
 
 class ReadShareGroupStateSummaryResponse(Message):
@@ -76,8 +48,4 @@ class ReadShareGroupStateSummaryResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    results: list[ReadStateSummaryResult] = []
-
-    FIELDS = """
-        results  []ReadStateSummaryResult  0+
-    """
+    results: Annotated[list[ReadStateSummaryResult], "0+"] = []

@@ -1,9 +1,11 @@
 """SaslAuthenticate: API key 36.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int64, Message
 
 
 class SaslAuthenticateRequest(Message):
@@ -11,11 +13,7 @@ class SaslAuthenticateRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    auth_bytes: bytes = b""
-
-    FIELDS = """
-        auth_bytes  bytes  0+
-    """
+    auth_bytes: Annotated[bytes, "0+"] = b""
 
 
 class SaslAuthenticateResponse(Message):
@@ -23,14 +21,7 @@ class SaslAuthenticateResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 2
 
-    error_code: int = 0
-    error_message: str | None = ""
-    auth_bytes: bytes = b""
-    session_lifetime_ms: int = 0
-
-    FIELDS = """
-        error_code           int16   0+
-        error_message        string  0+  nullable
-        auth_bytes           bytes   0+
-        session_lifetime_ms  int64   1+  ignorable
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    auth_bytes: Annotated[bytes, "0+"] = b""
+    session_lifetime_ms: Annotated[Int64, "1+ ignorable"] = 0

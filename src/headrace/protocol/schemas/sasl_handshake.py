@@ -1,30 +1,23 @@
 """SaslHandshake: API key 17.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Message
 
 
 class SaslHandshakeRequest(Message):
     API_KEY = 17
     VERSIONS = range(2)
 
-    mechanism: str = ""
-
-    FIELDS = """
-        mechanism  string  0+
-    """
+    mechanism: Annotated[str, "0+"] = ""
 
 
 class SaslHandshakeResponse(Message):
     API_KEY = 17
     VERSIONS = range(2)
 
-    error_code: int = 0
-    mechanisms: list[str] = []
-
-    FIELDS = """
-        error_code  int16     0+
-        mechanisms  []string  0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    mechanisms: Annotated[list[str], "0+"] = []

@@ -1,9 +1,11 @@
 """ShareGroupDescribe: API key 77.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import FrozenStructure, Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import FrozenStructure, Int16, Int32, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
@@ -12,77 +14,40 @@ class ShareGroupDescribeRequest(Message):
     VERSIONS = range(1, 2)
     FLEXIBLE_FROM = 0
 
-    group_ids: list[str] = []
-    include_authorized_operations: bool = False
-
-    FIELDS = """
-        group_ids                      []string  0+
-        include_authorized_operations  bool      0+
-    """
+    group_ids: Annotated[list[str], "0+"] = []
+    include_authorized_operations: Annotated[bool, "0+"] = False
 
 
 class TopicPartitions(Structure):
-    topic_id: Uuid = ZERO
-    topic_name: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        topic_name  string   0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    topic_name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class Assignment(FrozenStructure, frozen=True):
-    topic_partitions: list[TopicPartitions] = []
-
-    FIELDS = """
-        topic_partitions  []TopicPartitions  0+
-    """
+    topic_partitions: Annotated[list[TopicPartitions], "0+"] = []
 
 
 class Member(Structure):
-    member_id: str = ""
-    rack_id: str | None = None
-    member_epoch: int = 0
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = []
-    assignment: Assignment = Assignment()
-
-    FIELDS = """
-        member_id               string      0+
-        rack_id                 string      0+  nullable
-        member_epoch            int32       0+
-        client_id               string      0+
-        client_host             string      0+
-        subscribed_topic_names  []string    0+
-        assignment              Assignment  0+
-    """
+    member_id: Annotated[str, "0+"] = ""
+    rack_id: Annotated[str | None, "0+"] = None
+    member_epoch: Annotated[Int32, "0+"] = 0
+    client_id: Annotated[str, "0+"] = ""
+    client_host: Annotated[str, "0+"] = ""
+    subscribed_topic_names: Annotated[list[str], "0+"] = []
+    assignment: Annotated[Assignment, "0+"] = Assignment()
 
 
 class DescribedGroup(Structure):
-    error_code: int = 0
-    error_message: str | None = None
-    group_id: str = ""
-    group_state: str = ""
-    group_epoch: int = 0
-    assignment_epoch: int = 0
-    assignor_name: str = ""
-    members: list[Member] = []
-    authorized_operations: int = -2147483648
-
-    FIELDS = """
-        error_code             int16     0+
-        error_message          string    0+  nullable
-        group_id               string    0+
-        group_state            string    0+
-        group_epoch            int32     0+
-        assignment_epoch       int32     0+
-        assignor_name          string    0+
-        members                []Member  0+
-        authorized_operations  int32     0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
+    group_id: Annotated[str, "0+"] = ""
+    group_state: Annotated[str, "0+"] = ""
+    group_epoch: Annotated[Int32, "0+"] = 0
+    assignment_epoch: Annotated[Int32, "0+"] = 0
+    assignor_name: Annotated[str, "0+"] = ""
+    members: Annotated[list[Member], "0+"] = []
+    authorized_operations: Annotated[Int32, "0+"] = -2147483648
 
 
 class ShareGroupDescribeResponse(Message):
@@ -90,10 +55,5 @@ class ShareGroupDescribeResponse(Message):
     VERSIONS = range(1, 2)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    groups: list[DescribedGroup] = []
-
-    FIELDS = """
-        throttle_time_ms  int32             0+
-        groups            []DescribedGroup  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    groups: Annotated[list[DescribedGroup], "0+"] = []

@@ -1,9 +1,19 @@
 """StreamsGroupDescribe: API key 89.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import FrozenStructure, Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import (
+    FrozenStructure,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Structure,
+    Uint16,
+)
 
 
 class StreamsGroupDescribeRequest(Message):
@@ -11,167 +21,85 @@ class StreamsGroupDescribeRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    group_ids: list[str] = []
-    include_authorized_operations: bool = False
-
-    FIELDS = """
-        group_ids                      []string  0+
-        include_authorized_operations  bool      0+
-    """
+    group_ids: Annotated[list[str], "0+"] = []
+    include_authorized_operations: Annotated[bool, "0+"] = False
 
 
 class KeyValue(Structure):
-    key: str = ""
-    value: str = ""
-
-    FIELDS = """
-        key    string  0+
-        value  string  0+
-    """
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[str, "0+"] = ""
 
 
 class TopicInfo(Structure):
-    name: str = ""
-    partitions: int = 0
-    replication_factor: int = 0
-    topic_configs: list[KeyValue] = []
-
-    FIELDS = """
-        name                string      0+
-        partitions          int32       0+
-        replication_factor  int16       0+
-        topic_configs       []KeyValue  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[Int32, "0+"] = 0
+    replication_factor: Annotated[Int16, "0+"] = 0
+    topic_configs: Annotated[list[KeyValue], "0+"] = []
 
 
 class Subtopology(Structure):
-    subtopology_id: str = ""
-    source_topics: list[str] = []
-    repartition_sink_topics: list[str] = []
-    state_changelog_topics: list[TopicInfo] = []
-    repartition_source_topics: list[TopicInfo] = []
-
-    FIELDS = """
-        subtopology_id             string       0+
-        source_topics              []string     0+
-        repartition_sink_topics    []string     0+
-        state_changelog_topics     []TopicInfo  0+
-        repartition_source_topics  []TopicInfo  0+
-    """
+    subtopology_id: Annotated[str, "0+"] = ""
+    source_topics: Annotated[list[str], "0+"] = []
+    repartition_sink_topics: Annotated[list[str], "0+"] = []
+    state_changelog_topics: Annotated[list[TopicInfo], "0+"] = []
+    repartition_source_topics: Annotated[list[TopicInfo], "0+"] = []
 
 
 class Topology(FrozenStructure, frozen=True):
-    epoch: int = 0
-    subtopologies: list[Subtopology] | None = None
-
-    FIELDS = """
-        epoch          int32          0+
-        subtopologies  []Subtopology  0+  nullable
-    """
+    epoch: Annotated[Int32, "0+"] = 0
+    subtopologies: Annotated[list[Subtopology] | None, "0+"] = None
 
 
 class Endpoint(FrozenStructure, frozen=True):
-    host: str = ""
-    port: int = 0
-
-    FIELDS = """
-        host  string  0+
-        port  uint16  0+
-    """
+    host: Annotated[str, "0+"] = ""
+    port: Annotated[Uint16, "0+"] = 0
 
 
 class TaskOffset(Structure):
-    subtopology_id: str = ""
-    partition: int = 0
-    offset: int = 0
-
-    FIELDS = """
-        subtopology_id  string  0+
-        partition       int32   0+
-        offset          int64   0+
-    """
+    subtopology_id: Annotated[str, "0+"] = ""
+    partition: Annotated[Int32, "0+"] = 0
+    offset: Annotated[Int64, "0+"] = 0
 
 
 class TaskIds(Structure):
-    subtopology_id: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        subtopology_id  string   0+
-        partitions      []int32  0+
-    """
+    subtopology_id: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class Assignment(FrozenStructure, frozen=True):
-    active_tasks: list[TaskIds] = []
-    standby_tasks: list[TaskIds] = []
-    warmup_tasks: list[TaskIds] = []
-
-    FIELDS = """
-        active_tasks   []TaskIds  0+
-        standby_tasks  []TaskIds  0+
-        warmup_tasks   []TaskIds  0+
-    """
+    active_tasks: Annotated[list[TaskIds], "0+"] = []
+    standby_tasks: Annotated[list[TaskIds], "0+"] = []
+    warmup_tasks: Annotated[list[TaskIds], "0+"] = []
 
 
 class Member(Structure):
-    member_id: str = ""
-    member_epoch: int = 0
-    instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    topology_epoch: int = 0
-    process_id: str = ""
-    user_endpoint: Endpoint | None = None
-    client_tags: list[KeyValue] = []
-    task_offsets: list[TaskOffset] = []
-    task_end_offsets: list[TaskOffset] = []
-    assignment: Assignment = Assignment()
-    target_assignment: Assignment = Assignment()
-    is_classic: bool = False
-
-    FIELDS = """
-        member_id          string        0+
-        member_epoch       int32         0+
-        instance_id        string        0+  nullable
-        rack_id            string        0+  nullable
-        client_id          string        0+
-        client_host        string        0+
-        topology_epoch     int32         0+
-        process_id         string        0+
-        user_endpoint      Endpoint      0+  nullable
-        client_tags        []KeyValue    0+
-        task_offsets       []TaskOffset  0+
-        task_end_offsets   []TaskOffset  0+
-        assignment         Assignment    0+
-        target_assignment  Assignment    0+
-        is_classic         bool          0+
-    """
+    member_id: Annotated[str, "0+"] = ""
+    member_epoch: Annotated[Int32, "0+"] = 0
+    instance_id: Annotated[str | None, "0+"] = None
+    rack_id: Annotated[str | None, "0+"] = None
+    client_id: Annotated[str, "0+"] = ""
+    client_host: Annotated[str, "0+"] = ""
+    topology_epoch: Annotated[Int32, "0+"] = 0
+    process_id: Annotated[str, "0+"] = ""
+    user_endpoint: Annotated[Endpoint | None, "0+"] = None
+    client_tags: Annotated[list[KeyValue], "0+"] = []
+    task_offsets: Annotated[list[TaskOffset], "0+"] = []
+    task_end_offsets: Annotated[list[TaskOffset], "0+"] = []
+    assignment: Annotated[Assignment, "0+"] = Assignment()
+    target_assignment: Annotated[Assignment, "0+"] = Assignment()
+    is_classic: Annotated[bool, "0+"] = False
 
 
 class DescribedGroup(Structure):
-    error_code: int = 0
-    error_message: str | None = None
-    group_id: str = ""
-    group_state: str = ""
-    group_epoch: int = 0
-    assignment_epoch: int = 0
-    topology: Topology | None = None
-    members: list[Member] = []
-    authorized_operations: int = -2147483648
-
-    FIELDS = """
-        error_code             int16     0+
-        error_message          string    0+  nullable
-        group_id               string    0+
-        group_state            string    0+
-        group_epoch            int32     0+
-        assignment_epoch       int32     0+
-        topology               Topology  0+  nullable
-        members                []Member  0+
-        authorized_operations  int32     0+
-    """
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
+    group_id: Annotated[str, "0+"] = ""
+    group_state: Annotated[str, "0+"] = ""
+    group_epoch: Annotated[Int32, "0+"] = 0
+    assignment_epoch: Annotated[Int32, "0+"] = 0
+    topology: Annotated[Topology | None, "0+"] = None
+    members: Annotated[list[Member], "0+"] = []
+    authorized_operations: Annotated[Int32, "0+"] = -2147483648
 
 
 class StreamsGroupDescribeResponse(Message):
@@ -179,10 +107,5 @@ class StreamsGroupDescribeResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    groups: list[DescribedGroup] = []
-
-    FIELDS = """
-        throttle_time_ms  int32             0+
-        groups            []DescribedGroup  0+
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    groups: Annotated[list[DescribedGroup], "0+"] = []

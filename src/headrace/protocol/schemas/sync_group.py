@@ -1,19 +1,16 @@
 """SyncGroup: API key 14.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message, Structure
 
 
 class SyncGroupRequestAssignment(Structure):
-    member_id: str = ""
-    assignment: bytes = b""
-
-    FIELDS = """
-        member_id   string  0+
-        assignment  bytes   0+
-    """
+    member_id: Annotated[str, "0+"] = ""
+    assignment: Annotated[bytes, "0+"] = b""
 
 
 class SyncGroupRequest(Message):
@@ -21,23 +18,13 @@ class SyncGroupRequest(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 4
 
-    group_id: str = ""
-    generation_id: int = 0
-    member_id: str = ""
-    group_instance_id: str | None = None
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignments: list[SyncGroupRequestAssignment] = []
-
-    FIELDS = """
-        group_id           string                        0+
-        generation_id      int32                         0+
-        member_id          string                        0+
-        group_instance_id  string                        3+  nullable
-        protocol_type      string                        5+  nullable ignorable
-        protocol_name      string                        5+  nullable ignorable
-        assignments        []SyncGroupRequestAssignment  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    generation_id: Annotated[Int32, "0+"] = 0
+    member_id: Annotated[str, "0+"] = ""
+    group_instance_id: Annotated[str | None, "3+"] = None
+    protocol_type: Annotated[str | None, "5+ ignorable"] = None
+    protocol_name: Annotated[str | None, "5+ ignorable"] = None
+    assignments: Annotated[list[SyncGroupRequestAssignment], "0+"] = []
 
 
 class SyncGroupResponse(Message):
@@ -45,16 +32,8 @@ class SyncGroupResponse(Message):
     VERSIONS = range(6)
     FLEXIBLE_FROM = 4
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignment: bytes = b""
-
-    FIELDS = """
-        throttle_time_ms  int32   1+  ignorable
-        error_code        int16   0+
-        protocol_type     string  5+  nullable ignorable
-        protocol_name     string  5+  nullable ignorable
-        assignment        bytes   0+
-    """
+    throttle_time_ms: Annotated[Int32, "1+ ignorable"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    protocol_type: Annotated[str | None, "5+ ignorable"] = None
+    protocol_name: Annotated[str | None, "5+ ignorable"] = None
+    assignment: Annotated[bytes, "0+"] = b""

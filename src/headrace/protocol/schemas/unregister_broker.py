@@ -1,9 +1,11 @@
 """UnregisterBroker: API key 64.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message
+from typing import Annotated
+
+from headrace.protocol.message import Int16, Int32, Message
 
 
 class UnregisterBrokerRequest(Message):
@@ -11,11 +13,7 @@ class UnregisterBrokerRequest(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    broker_id: int = 0
-
-    FIELDS = """
-        broker_id  int32  0+
-    """
+    broker_id: Annotated[Int32, "0+"] = 0
 
 
 class UnregisterBrokerResponse(Message):
@@ -23,12 +21,6 @@ class UnregisterBrokerResponse(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-
-    FIELDS = """
-        throttle_time_ms  int32   0+
-        error_code        int16   0+
-        error_message     string  0+  nullable
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""

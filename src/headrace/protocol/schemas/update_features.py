@@ -1,23 +1,18 @@
 """UpdateFeatures: API key 57.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Message, Structure
 
 
 class FeatureUpdateKey(Structure):
-    feature: str = ""
-    max_version_level: int = 0
-    allow_downgrade: bool = False
-    upgrade_type: int = 1
-
-    FIELDS = """
-        feature            string  0+
-        max_version_level  int16   0+
-        allow_downgrade    bool    0
-        upgrade_type       int8    1+
-    """
+    feature: Annotated[str, "0+"] = ""
+    max_version_level: Annotated[Int16, "0+"] = 0
+    allow_downgrade: Annotated[bool, "0"] = False
+    upgrade_type: Annotated[Int8, "1+"] = 1
 
 
 class UpdateFeaturesRequest(Message):
@@ -25,27 +20,15 @@ class UpdateFeaturesRequest(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    timeout_ms: int = 60000
-    feature_updates: list[FeatureUpdateKey] = []
-    validate_only: bool = False
-
-    FIELDS = """
-        timeout_ms       int32               0+
-        feature_updates  []FeatureUpdateKey  0+
-        validate_only    bool                1+
-    """
+    timeout_ms: Annotated[Int32, "0+"] = 60000
+    feature_updates: Annotated[list[FeatureUpdateKey], "0+"] = []
+    validate_only: Annotated[bool, "1+"] = False
 
 
 class UpdatableFeatureResult(Structure):
-    feature: str = ""
-    error_code: int = 0
-    error_message: str | None = ""
-
-    FIELDS = """
-        feature        string  0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    feature: Annotated[str, "0+"] = ""
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
 
 
 class UpdateFeaturesResponse(Message):
@@ -53,14 +36,7 @@ class UpdateFeaturesResponse(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
-    results: list[UpdatableFeatureResult] = []
-
-    FIELDS = """
-        throttle_time_ms  int32                     0+
-        error_code        int16                     0+
-        error_message     string                    0+   nullable
-        results           []UpdatableFeatureResult  0-1  ignorable
-    """
+    throttle_time_ms: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = ""
+    results: Annotated[list[UpdatableFeatureResult], "0-1 ignorable"] = []

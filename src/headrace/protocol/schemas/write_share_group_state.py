@@ -1,52 +1,33 @@
 """WriteShareGroupState: API key 85.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Int64, Message, Structure
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class StateBatch(Structure):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
-
-    FIELDS = """
-        first_offset    int64  0+
-        last_offset     int64  0+
-        delivery_state  int8   0+
-        delivery_count  int16  0+
-    """
+    first_offset: Annotated[Int64, "0+"] = 0
+    last_offset: Annotated[Int64, "0+"] = 0
+    delivery_state: Annotated[Int8, "0+"] = 0
+    delivery_count: Annotated[Int16, "0+"] = 0
 
 
 class PartitionData(Structure):
-    partition: int = 0
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
-    state_batches: list[StateBatch] = []
-
-    FIELDS = """
-        partition                int32         0+
-        state_epoch              int32         0+
-        leader_epoch             int32         0+
-        start_offset             int64         0+
-        delivery_complete_count  int32         1+  ignorable
-        state_batches            []StateBatch  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    state_epoch: Annotated[Int32, "0+"] = 0
+    leader_epoch: Annotated[Int32, "0+"] = 0
+    start_offset: Annotated[Int64, "0+"] = 0
+    delivery_complete_count: Annotated[Int32, "1+ ignorable"] = -1
+    state_batches: Annotated[list[StateBatch], "0+"] = []
 
 
 class WriteStateData(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionData] = []
-
-    FIELDS = """
-        topic_id    uuid             0+
-        partitions  []PartitionData  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionData], "0+"] = []
 
 
 class WriteShareGroupStateRequest(Message):
@@ -54,35 +35,19 @@ class WriteShareGroupStateRequest(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    group_id: str = ""
-    topics: list[WriteStateData] = []
-
-    FIELDS = """
-        group_id  string            0+
-        topics    []WriteStateData  0+
-    """
+    group_id: Annotated[str, "0+"] = ""
+    topics: Annotated[list[WriteStateData], "0+"] = []
 
 
 class PartitionResult(Structure):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-
-    FIELDS = """
-        partition      int32   0+
-        error_code     int16   0+
-        error_message  string  0+  nullable
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
+    error_message: Annotated[str | None, "0+"] = None
 
 
 class WriteStateResult(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[PartitionResult] = []
-
-    FIELDS = """
-        topic_id    uuid               0+
-        partitions  []PartitionResult  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[PartitionResult], "0+"] = []
 
 
 class WriteShareGroupStateResponse(Message):
@@ -90,8 +55,4 @@ class WriteShareGroupStateResponse(Message):
     VERSIONS = range(2)
     FLEXIBLE_FROM = 0
 
-    results: list[WriteStateResult] = []
-
-    FIELDS = """
-        results  []WriteStateResult  0+
-    """
+    results: Annotated[list[WriteStateResult], "0+"] = []

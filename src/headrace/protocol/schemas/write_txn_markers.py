@@ -1,37 +1,25 @@
 """WriteTxnMarkers: API key 27.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Int64, Message, Structure
 
 
 class WritableTxnMarkerTopic(Structure):
-    name: str = ""
-    partition_indexes: list[int] = []
-
-    FIELDS = """
-        name               string   0+
-        partition_indexes  []int32  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partition_indexes: Annotated[list[Int32], "0+"] = []
 
 
 class WritableTxnMarker(Structure):
-    producer_id: int = 0
-    producer_epoch: int = 0
-    transaction_result: bool = False
-    topics: list[WritableTxnMarkerTopic] = []
-    coordinator_epoch: int = 0
-    transaction_version: int = 0
-
-    FIELDS = """
-        producer_id          int64                     0+
-        producer_epoch       int16                     0+
-        transaction_result   bool                      0+
-        topics               []WritableTxnMarkerTopic  0+
-        coordinator_epoch    int32                     0+
-        transaction_version  int8                      2+  ignorable
-    """
+    producer_id: Annotated[Int64, "0+"] = 0
+    producer_epoch: Annotated[Int16, "0+"] = 0
+    transaction_result: Annotated[bool, "0+"] = False
+    topics: Annotated[list[WritableTxnMarkerTopic], "0+"] = []
+    coordinator_epoch: Annotated[Int32, "0+"] = 0
+    transaction_version: Annotated[Int8, "2+ ignorable"] = 0
 
 
 class WriteTxnMarkersRequest(Message):
@@ -39,41 +27,22 @@ class WriteTxnMarkersRequest(Message):
     VERSIONS = range(1, 3)
     FLEXIBLE_FROM = 1
 
-    markers: list[WritableTxnMarker] = []
-
-    FIELDS = """
-        markers  []WritableTxnMarker  0+
-    """
+    markers: Annotated[list[WritableTxnMarker], "0+"] = []
 
 
 class WritableTxnMarkerPartitionResult(Structure):
-    partition_index: int = 0
-    error_code: int = 0
-
-    FIELDS = """
-        partition_index  int32  0+
-        error_code       int16  0+
-    """
+    partition_index: Annotated[Int32, "0+"] = 0
+    error_code: Annotated[Int16, "0+"] = 0
 
 
 class WritableTxnMarkerTopicResult(Structure):
-    name: str = ""
-    partitions: list[WritableTxnMarkerPartitionResult] = []
-
-    FIELDS = """
-        name        string                              0+
-        partitions  []WritableTxnMarkerPartitionResult  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[WritableTxnMarkerPartitionResult], "0+"] = []
 
 
 class WritableTxnMarkerResult(Structure):
-    producer_id: int = 0
-    topics: list[WritableTxnMarkerTopicResult] = []
-
-    FIELDS = """
-        producer_id  int64                           0+
-        topics       []WritableTxnMarkerTopicResult  0+
-    """
+    producer_id: Annotated[Int64, "0+"] = 0
+    topics: Annotated[list[WritableTxnMarkerTopicResult], "0+"] = []
 
 
 class WriteTxnMarkersResponse(Message):
@@ -81,8 +50,4 @@ class WriteTxnMarkersResponse(Message):
     VERSIONS = range(1, 3)
     FLEXIBLE_FROM = 1
 
-    markers: list[WritableTxnMarkerResult] = []
-
-    FIELDS = """
-        markers  []WritableTxnMarkerResult  0+
-    """
+    markers: Annotated[list[WritableTxnMarkerResult], "0+"] = []

@@ -1,14 +1,20 @@
-"""Whether data of one Avro schema can be read with another, by the rules of Java's checker.
+"""Compatibility of Avro schemas by the rules of Java's checker.
 
-The verdicts are those of `SchemaCompatibility` in Java's Avro, the messages those that Confluent's
-registry makes of them. As there, names of types are compared without their namespaces unless
-`full_names` asks for more: most readers of Avro do not look at namespaces either.
+The verdicts are those of `SchemaCompatibility` in Java's Avro, the descriptions those of
+Confluent's registry. Like Java, it compares names of types without their namespaces unless
+`full_names` is set: most readers of Avro ignore namespaces too.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.registry.compatibility.incompatibilities import (
+    Direction,
+    Incompatibility,
+    TooComplex,
+    described,
+)
 from headrace.serdes.avro.model import (
     Array,
     Enum,
@@ -20,66 +26,51 @@ from headrace.serdes.avro.model import (
     Primitive,
     Record,
     Union,
+    can_read,
 )
 from headrace.serdes.avro.schema import AvroSchema
 
-PROMOTIONS: Final = {
-    "long": ("int",),
-    "float": ("int", "long"),
-    "double": ("int", "long", "float"),
-    "bytes": ("string",),
-    "string": ("bytes",),
-}
 DESCRIPTIONS: Final = {
     "FIXED_SIZE_MISMATCH": (
-        "The size of FIXED type field at path '{path}' in the %s schema does not match"
-        " with the %s schema"
+        "The size of FIXED type field at path '{path}' in the {reader} schema does not match "
+        "with the {writer} schema"
     ),
     "TYPE_MISMATCH": (
-        "The type (path '{path}') of a field in the %s schema does not match with the %s schema"
+        "The type (path '{path}') of a field in the {reader} schema does not match with the "
+        "{writer} schema"
     ),
     "NAME_MISMATCH": "The name of the schema has changed (path '{path}')",
     "MISSING_ENUM_SYMBOLS": (
-        "The %s schema is missing enum symbols '{detail}' at path '{path}' in the %s schema"
+        "The {reader} schema is missing enum symbols '{detail}' at path '{path}' in the "
+        "{writer} schema"
     ),
     "MISSING_UNION_BRANCH": (
-        "The %s schema is missing a type inside a union field at path '{path}' in the %s schema"
+        "The {reader} schema is missing a type inside a union field at path '{path}' in the "
+        "{writer} schema"
     ),
     "READER_FIELD_MISSING_DEFAULT_VALUE": (
-        "The field '{detail}' at path '{path}' in the %s schema has no default value and is"
-        " missing in the %s schema"
+        "The field '{detail}' at path '{path}' in the {reader} schema has no default value and "
+        "is missing in the {writer} schema"
     ),
 }
 
 PAIRS_MAX = 100_000
-"""Pairs of types that one comparison looks at, less than a second of work: unions of types that
-differ in their namespaces alone grow with the square, and a registry must answer."""
+"""Pairs of types that one comparison looks at, less than a second of work. Unions of types that
+differ only in their namespaces grow with the square, and a registry must answer."""
 
 DIFFERENCES_MAX = 1_000
-"""Differences kept of one pair: a type that many fields use is told for each of its uses."""
+"""Differences kept for one pair of types: a type that many fields use counts for each use."""
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing in which a reader cannot follow a writer."""
+    """A place in which a reader cannot follow a writer."""
 
     error: str
     path: Path
     detail: str
-
-    def __str__(self) -> str:
-        path = "/" + "/".join(self.path)
-        description = DESCRIPTIONS[self.error].format(path=path, detail=self.detail)
-        return (
-            f"{{errorType:'{self.error}', description:'{description}',"
-            f" additionalInfo:'{self.detail}'}}"
-        )
-
-
-class TooComplex(Exception):
-    """Schemas that a comparison gave up on."""
 
 
 class AmbiguousField(Exception):
@@ -87,18 +78,24 @@ class AmbiguousField(Exception):
 
 
 def incompatibilities(
-    reader: AvroSchema, writer: AvroSchema, *, full_names: bool = False
-) -> list[str]:
-    """Why data of `writer` cannot be read with `reader`; nothing if it can.
-
-    In the messages `%s` stands for the reader's side and then the writer's (see `levels`).
-    """
+    reader: AvroSchema,
+    writer: AvroSchema,
+    direction: Direction = Direction.BACKWARD,
+    *,
+    full_names: bool = False,
+) -> list[Incompatibility]:
+    """Return why data of `writer` cannot be read with `reader`; nothing if it can be read."""
     try:
-        return list(map(str, differences(reader.root, writer.root, full_names=full_names)))
+        found = differences(reader.root, writer.root, full_names=full_names)
     except AmbiguousField as error:
-        return [f"Unexpected exception during compatibility check: {error}"]
+        text = f"Unexpected exception during compatibility check: {error}"
+        return [Incompatibility("", text, direction)]
     except TooComplex as error:
-        return [f"{{errorType:'TOO_COMPLEX', description:'{error}'}}"]
+        return [error.incompatibility(direction)]
+    return [
+        described(one.error, DESCRIPTIONS, f"/{'/'.join(one.path)}", direction, one.detail)
+        for one in found
+    ]
 
 
 def differences(reader: Node, writer: Node, *, full_names: bool = False) -> list[Difference]:
@@ -109,7 +106,7 @@ class _Comparison:
     def __init__(self, full_names: bool) -> None:
         self._full_names = full_names
         self._results: dict[tuple[int, int], list[Difference]] = {}
-        """By pair of nodes. A pair that is met again within itself counts as compatible."""
+        """By pair of nodes. A pair inside itself (a recursive type) counts as compatible."""
         self._choices: dict[int, _Choices] = {}
         """Of unions, by identity."""
 
@@ -134,7 +131,7 @@ class _Comparison:
             case Union(), _:
                 return self._branch(reader, writer, path)
             case Primitive(), Primitive():
-                if reader.kind == writer.kind or writer.kind in PROMOTIONS.get(reader.kind, ()):
+                if can_read(writer.kind, reader.kind):
                     return []
             case Array(), Array():
                 return self.compare(reader.items, writer.items, (*path, "items"))
@@ -188,7 +185,7 @@ class _Comparison:
 
     def _missing(self, field: Field, writer: Record, path: Path) -> list[Difference]:
         if isinstance(field.type, Enum) and field.type.default is not None:
-            # Java goes on to compare the enum with the whole record, which cannot end well.
+            # Java continues by comparing the enum with the whole record, which cannot end well.
             return self.compare(field.type, writer, (*path, "type"))
         return [Difference("READER_FIELD_MISSING_DEFAULT_VALUE", path, field.name)]
 
@@ -203,9 +200,9 @@ class _Comparison:
 
 
 class _Choices:
-    """The branches of a reader's union that a written type may be read with.
+    """The branches of a reader's union that may read a written type.
 
-    Types whose names differ never fit, so that most of a long union need not be compared.
+    Types of different names never match, so most of a long union need not be compared.
     """
 
     def __init__(self, union: Union) -> None:
@@ -220,7 +217,7 @@ class _Choices:
                 self._unnamed.append(branch)
 
     def of(self, writer: Node) -> Iterator[Node]:
-        """The one with the same full name comes first."""
+        """Yield the branches; the one with the same full name comes first."""
         if not isinstance(writer, Named):
             yield from self._unnamed
             return
@@ -230,7 +227,7 @@ class _Choices:
 
 
 def _written_field(field: Field, written: dict[str, Field], writer: Record) -> Field | None:
-    """The writer's field that a reader's field is, by its name or by an alias."""
+    """Return the writer's field for a reader's field, by its name or by an alias."""
     found = [written[name] for name in (field.name, *field.aliases) if name in written]
     if len(found) > 1:
         raise AmbiguousField(

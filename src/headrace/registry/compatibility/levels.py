@@ -1,30 +1,24 @@
-"""Compatibility levels: against which versions a new schema is held, and in which direction.
-
-The messages are those of Confluent's registry, which tools take apart. Those of a type have `%s`
-twice where the words "new" and "old" belong, for the reader first and then the writer: which is
-which depends on the direction.
-"""
+"""Compatibility levels: the versions and directions in which a new schema is compared."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-from headrace.serdes.schemas import ParsedSchema
-
-SHOWN_MAX: Final = 10 << 10
-"""How much of an old schema a message shows."""
+from headrace.registry.compatibility.incompatibilities import Direction, Incompatibility
+from headrace.serdes.schemas import ParsedSchema, SchemaType
 
 DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
 
-S = TypeVar("S", bound=ParsedSchema)
+S = TypeVar("S", bound=ParsedSchema, covariant=True)
+C = TypeVar("C", bound=ParsedSchema)
 
-Incompatibilities = Callable[[S, S], list[str]]
-"""Why data of the second schema (the writer's) cannot be read with the first (the reader's)."""
+Incompatibilities = Callable[[C, C, Direction], Sequence[Incompatibility]]
+"""Compares the reader's schema with the writer's; the direction chooses the words."""
 
 
 class Level(StrEnum):
-    """What a new version owes to the versions before it."""
+    """The compatibility that a new version must have with the versions before it."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -36,24 +30,24 @@ class Level(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether all versions count, and not the last alone."""
+        """Return whether all versions count, not only the last one."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
     def reads_old(self) -> bool:
-        """Whether the new schema must read what the old ones wrote."""
+        """Return whether the new schema must read data of the old ones."""
         return self.value.startswith(("BACKWARD", "FULL"))
 
     @property
     def is_read_by_old(self) -> bool:
-        """Whether the old schemas must read what the new one writes."""
+        """Return whether the old schemas must read data of the new one."""
         return self.value.startswith(("FORWARD", "FULL"))
 
 
 class Policy(StrEnum):
-    """How strictly schemas are compared (`compatibilityPolicy`); only JSON Schema knows two ways.
+    """The strictness of comparing JSON Schemas (`compatibilityPolicy`).
 
-    `LOGICAL` is known by name alone: what it asks for beyond the strict rules is not looked at.
+    `LOGICAL` is accepted and treated as `STRICT`.
     """
 
     STRICT = "STRICT"
@@ -63,62 +57,58 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Version(Generic[S]):
-    """A schema that is registered already; the number is unknown where none is."""
+    """A registered schema; schemas of files have no number."""
 
     schema: S
     number: int | None = None
 
 
-def complaints(
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The reasons why a new schema breaks a level, with the settings of the check."""
+
+    level: Level
+    type: SchemaType
+    incompatibilities: tuple[Incompatibility, ...]
+    old: Version[ParsedSchema] | None = None
+    """The old schema, if Confluent's registry would show it."""
+    validate_fields: bool = False
+
+
+def conflict(
     level: Level,
-    new: S,
-    previous: Sequence[Version[S]],
-    incompatibilities: Incompatibilities[S],
+    new: C,
+    previous: Sequence[Version[C]],
+    incompatibilities: Incompatibilities[C],
     *,
     validate_fields: bool = False,
-) -> list[str]:
-    """Why a new schema breaks the level; nothing if it does not.
+) -> Conflict | None:
+    """Return how a new schema breaks the level, or None if it does not.
 
-    `previous` are the versions from the oldest to the newest. The newest that is broken is told.
+    `previous` are the versions from the oldest to the newest. The conflict is the one with the
+    newest version.
     """
     for version in reversed(previous if level.is_transitive else previous[-1:]):
-        if found := _against(level, new, version, incompatibilities):
-            return [*found, applied(level, validate_fields=validate_fields)]
-    return []
-
-
-def applied(level: Level, *, validate_fields: bool) -> str:
-    """The last of all complaints: by which settings they came about."""
-    validated = "true" if validate_fields else "false"
-    return f"{{validateFields: '{validated}', compatibility: '{level}'}}"
+        found, is_shown = _against(level, new, version, incompatibilities)
+        if found:
+            old = version if is_shown else None
+            return Conflict(level, new.type, tuple(found), old, validate_fields)
+    return None
 
 
 def _against(
-    level: Level, new: S, old: Version[S], incompatibilities: Incompatibilities[S]
-) -> list[str]:
+    level: Level, new: C, old: Version[C], incompatibilities: Incompatibilities[C]
+) -> tuple[list[Incompatibility], bool]:
+    """Return the incompatibilities with one version, and whether messages show that version."""
     if level is Level.NONE:
-        return []
+        return [], False
     if new.type is not old.schema.type:
-        return [DIFFERENT_TYPE]
-    forward: list[str] = []
-    backward: list[str] = []
+        return [Incompatibility("", DIFFERENT_TYPE, Direction.BACKWARD)], False
+    forward: Sequence[Incompatibility] = ()
+    backward: Sequence[Incompatibility] = ()
     if level.is_read_by_old:
-        forward = [worded(text, "old", "new") for text in incompatibilities(old.schema, new)]
+        forward = incompatibilities(old.schema, new, Direction.FORWARD)
     if level.reads_old:
-        backward = [worded(text, "new", "old") for text in incompatibilities(new, old.schema)]
+        backward = incompatibilities(new, old.schema, Direction.BACKWARD)
     # Confluent's registry shows the old schema with the messages of one direction alone.
-    shows_old = backward or (forward and not level.reads_old)
-    return forward + backward + (_shown(old) if shows_old else [])
-
-
-def worded(message: str, reader: str, writer: str) -> str:
-    """A message of a type with the words that its two sides have in one direction."""
-    return message.replace("%s", reader, 1).replace("%s", writer, 1)
-
-
-def _shown(old: Version[S]) -> list[str]:
-    text = old.schema.canonical()
-    shown = [] if old.number is None else [f"{{oldSchemaVersion: {old.number}}}"]
-    if len(text) <= SHOWN_MAX:
-        return [*shown, f"{{oldSchema: '{text}'}}"]
-    return [*shown, f"{{oldSchema: <truncated> '{text[:SHOWN_MAX]}...'}}"]
+    return [*forward, *backward], bool(backward or not level.reads_old)

@@ -1,7 +1,7 @@
-"""A schema on its way into the registry, or to be found there: read, brought into its stored form.
+"""Schemas in requests: parsed, with references resolved, and brought into their stored form.
 
-References are looked up by subject and version; `-1` becomes the version that is the latest now,
-so that a stored schema always means the same.
+References are resolved by subject and version; `-1` becomes the present latest version, so that
+the meaning of a stored schema never changes.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ import msgspec
 
 from headrace.registry.errors import InvalidSchemaGiven
 from headrace.registry.model.state import Entry, State
-from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.contracts import Metadata, Reference, RuleSet
 from headrace.serdes.fingerprints import fingerprint
 from headrace.serdes.schema_records import AVRO, SchemaValue
@@ -19,11 +18,11 @@ from headrace.serdes.subject_names import qualified_by
 
 LATEST = -1
 _REFERENCES_MAX = 1_000
-"""How many schemas one may need, those of its references counted as well."""
+"""The maximum of schemas that a schema refers to, directly and indirectly."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client has sent as a schema."""
+    """A schema in a request."""
 
     subject: str
     text: str = ""
@@ -32,7 +31,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Metadata | None = None
     rules: RuleSet | None = None
     version: int = 0
-    """0 is none, -1 the next one."""
+    """0 is unspecified, -1 the next version."""
     id: int = LATEST
 
     @property
@@ -56,7 +55,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def candidate_of(value: SchemaValue) -> Candidate:
-    """A stored version as if it were sent again."""
+    """Return a stored version in the form of a request."""
     return Candidate(
         subject=value.subject,
         text=value.schema,
@@ -70,17 +69,17 @@ def candidate_of(value: SchemaValue) -> Candidate:
 
 
 def canonical(
-    state: State, types: SchemaTypes, candidate: Candidate, *, is_new: bool, normalize: bool
+    state: State, candidate: Candidate, *, is_new: bool, normalize: bool
 ) -> tuple[Candidate, ParsedSchema]:
-    """The candidate with the text and the references that are stored of it, and what was read."""
-    if candidate.type not in types.names:
+    """Return the candidate in its stored form, and the parsed schema."""
+    if candidate.type not in state.types.names:
         raise InvalidSchemaGiven(f"Invalid schema type {candidate.type}")
     references = tuple(
         _resolved(state, candidate.subject, reference, is_new=is_new)
         for reference in candidate.references
     )
     parsed = parsed_of(
-        state, types, msgspec.structs.replace(candidate, references=references), is_new=is_new
+        state, msgspec.structs.replace(candidate, references=references), is_new=is_new
     )
     normalize = normalize and not state.mode_in_scope(candidate.subject).takes_ids
     try:
@@ -92,25 +91,23 @@ def canonical(
     return msgspec.structs.replace(candidate, references=references, text=text), parsed
 
 
-def parsed_of(
-    state: State, types: SchemaTypes, candidate: Candidate, *, is_new: bool = False
-) -> ParsedSchema:
-    """The schema read, with all that it needs."""
+def parsed_of(state: State, candidate: Candidate, *, is_new: bool = False) -> ParsedSchema:
+    """Parse a schema with all that it refers to."""
     dependencies = dependencies_of(state, candidate.subject, candidate.references, is_new=is_new)
     try:
-        return types.parse(candidate.type, candidate.text, dependencies, is_new=is_new)
+        return state.types.parse(candidate.type, candidate.text, dependencies, is_new=is_new)
     except InvalidSchema as error:
         raise _invalid(candidate.type, error) from error
 
 
-def parsed_entry(state: State, types: SchemaTypes, entry: Entry) -> ParsedSchema:
-    return parsed_of(state, types, candidate_of(entry.value))
+def parsed_entry(state: State, entry: Entry) -> ParsedSchema:
+    return parsed_of(state, candidate_of(entry.value))
 
 
 def dependencies_of(
     state: State, subject: str, references: Sequence[Reference], *, is_new: bool
 ) -> list[Dependency]:
-    """What the references lead to, each after what it needs itself; no name twice."""
+    """Return the referenced schemas without duplicates, each after its own references."""
     found: dict[str, Dependency] = {}
     seen: set[str] = set()
 
@@ -131,7 +128,7 @@ def dependencies_of(
 
 
 def _ordered(references: Sequence[Reference]) -> tuple[Reference, ...]:
-    """In the order that Confluent's registry normalizes to, none twice: fingerprints cover it."""
+    """Sort references as Confluent's registry normalizes them: fingerprints depend on the order."""
     found = sorted(references, key=lambda one: (one.subject or "", one.version or 0))
     return tuple(dict.fromkeys(found))
 

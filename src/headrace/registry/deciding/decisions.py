@@ -1,4 +1,4 @@
-"""What a write comes to: records for `_schemas`, and the answer that leaves once they are there."""
+"""The decision of a write: records for `_schemas`, and the answer sent once they are written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ Reply = TypeVar("Reply", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[Reply]):
-    """Made on the newest state and carried out before the next one is made."""
+    """Made on the newest state and written before the next one is made."""
 
     reply: Reply
     changes: Sequence[Change] = ()
 
 
 def check_writable(state: State, subject: str | None) -> None:
-    """Refuse where the mode says that nothing may change."""
+    """Refuse a change in a read-only mode."""
     if state.mode_in_scope(subject).is_read_only:
         raise NotPermitted(f"{placed(subject)} is in read-only mode")
 
 
 def placed(subject: str | None) -> str:
-    """A subject and its context, as messages name them."""
+    """Return a subject and its context in the words of Confluent's messages."""
     prefix = "" if subject is None else QualifiedSubject.parse(subject).context_prefix
     return f"Subject {subject} in context {prefix}"

@@ -1,4 +1,4 @@
-"""Whether a subject has a schema already: by fingerprint, else by what the schema means."""
+"""Find a schema among the versions of a subject: by fingerprint, then by meaning."""
 
 import msgspec
 
@@ -6,32 +6,18 @@ from headrace.registry.deciding.candidates import Candidate, canonical, parsed_e
 from headrace.registry.errors import InvalidSchemaGiven, SchemaNotFound, SubjectNotFound
 from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry, State
-from headrace.registry.schema_types import SchemaTypes
-from headrace.serdes.contracts import (
-    Metadata,
-    Reference,
-    is_same_contract,
-    merged_metadata,
-    merged_rules,
-)
+from headrace.serdes import contracts
 from headrace.serdes.schema_records import SchemaValue
 from headrace.serdes.schemas import ParsedSchema
 from headrace.serdes.subject_names import context_of, qualified_by
 
 
-def look_up(
-    state: State,
-    types: SchemaTypes,
-    candidate: Candidate,
-    *,
-    normalize: bool,
-    with_deleted: bool,
-) -> Entry:
-    """The version that a schema is of its subject, for `POST /subjects/{subject}`."""
+def look_up(state: State, candidate: Candidate, *, normalize: bool, with_deleted: bool) -> Entry:
+    """Return the version of a schema, for `POST /subjects/{subject}`."""
     for subject in state.spellings(candidate.subject):
         elsewhere = msgspec.structs.replace(candidate, subject=subject)
         try:
-            found = _looked_up(state, types, elsewhere, normalize, with_deleted)
+            found = _looked_up(state, elsewhere, normalize, with_deleted)
         except InvalidSchemaGiven:
             if subject == candidate.subject:
                 raise
@@ -45,24 +31,23 @@ def look_up(
 
 def find(
     state: State,
-    types: SchemaTypes,
     candidate: Candidate,
     *,
     normalize: bool,
     with_deleted: bool = False,
     latest_only: bool = False,
 ) -> Entry | None:
-    """The version of the candidate's subject that is the candidate, the newest of several."""
+    """Return the version equal to the candidate; the newest of several."""
     if candidate.is_empty:
         return None
-    given, parsed = canonical(state, types, candidate, is_new=False, normalize=normalize)
+    given, parsed = canonical(state, candidate, is_new=False, normalize=normalize)
     if not latest_only:
         entry = by_fingerprint(state, given, with_deleted=with_deleted)
         if entry is not None:
             return entry
     entries = state.versions(candidate.subject, with_deleted=with_deleted)
     for entry in reversed(entries[-1:] if latest_only else entries):
-        if is_equivalent(state, types, given, parsed, entry):
+        if is_equivalent(state, given, parsed, entry):
             return entry
     return None
 
@@ -78,12 +63,10 @@ def by_fingerprint(
     return state.version(candidate.subject, version, with_deleted=with_deleted)
 
 
-def is_equivalent(
-    state: State, types: SchemaTypes, candidate: Candidate, parsed: ParsedSchema, entry: Entry
-) -> bool:
-    """Whether a stored version means the candidate, however its text is laid out.
+def is_equivalent(state: State, candidate: Candidate, parsed: ParsedSchema, entry: Entry) -> bool:
+    """Return whether a stored version has the meaning of the candidate, in any layout.
 
-    It may have been sent with its references put in, or without the version in its metadata.
+    The candidate may contain its references inline, or lack the version in its metadata.
     """
     value = entry.value
     if value.schema_type != candidate.type or not _is_same_contract(candidate, value):
@@ -96,7 +79,7 @@ def is_equivalent(
     if not has_same_references and (candidate.references or not value.references):
         return False
     is_normalized = candidate.text != parsed.canonical()
-    return parsed_entry(state, types, entry).meaning() == parsed.meaning(normalized=is_normalized)
+    return parsed_entry(state, entry).meaning() == parsed.meaning(normalized=is_normalized)
 
 
 def with_contract(
@@ -105,58 +88,62 @@ def with_contract(
     previous: SchemaValue | None,
     next_version: int | None,
 ) -> Candidate:
-    """The candidate with what it inherits: from the version before it, and from the settings."""
+    """Return the candidate with the contract inherited from the previous version and settings."""
     metadata, rules = candidate.metadata, candidate.rules
     if previous is not None:
         metadata = previous.metadata if metadata is None else metadata
         rules = previous.rules if rules is None else rules
-    metadata = merged_metadata(
-        merged_metadata(config.default_metadata, metadata), config.override_metadata
+    metadata = contracts.merged_metadata(
+        contracts.merged_metadata(config.default_metadata, metadata), config.override_metadata
     )
-    rules = merged_rules(merged_rules(config.default_rules, rules), config.override_rules)
+    rules = contracts.merged_rules(
+        contracts.merged_rules(config.default_rules, rules), config.override_rules
+    )
     is_numbered = candidate.version != 0 or (metadata is not None and metadata.confluent_version)
     if next_version is not None and is_numbered:
-        metadata = (metadata or Metadata()).with_confluent_version(next_version)
+        metadata = (metadata or contracts.Metadata()).with_confluent_version(next_version)
     return msgspec.structs.replace(candidate, metadata=metadata, rules=rules)
 
 
 def _looked_up(
-    state: State, types: SchemaTypes, candidate: Candidate, normalize: bool, with_deleted: bool
+    state: State, candidate: Candidate, normalize: bool, with_deleted: bool
 ) -> Entry | None:
-    found = find(state, types, candidate, normalize=normalize, with_deleted=with_deleted)
+    found = find(state, candidate, normalize=normalize, with_deleted=with_deleted)
     latest = state.latest(candidate.subject)
     if found is not None or latest is None:
         return found
-    # Registering it would give it what the latest version has, so it may be there with that.
+    # Registering adds the contract of the latest version, so search for that too.
     config = state.config_in_scope(candidate.subject)
     inherited = with_contract(config, candidate, latest.value, None)
     if inherited == candidate:
         return None
-    return find(state, types, inherited, normalize=normalize, with_deleted=with_deleted)
+    return find(state, inherited, normalize=normalize, with_deleted=with_deleted)
 
 
 def _is_same_contract(candidate: Candidate, value: SchemaValue) -> bool:
-    if not is_same_contract(candidate.rules, value.rules):
+    if not contracts.is_same_contract(candidate.rules, value.rules):
         return False
     given, stored = candidate.metadata, value.metadata
     given_version = None if given is None else given.confluent_version
     stored_version = None if stored is None else stored.confluent_version
     if given_version is None and stored_version is not None:
-        return is_same_contract(given or Metadata(), _unnumbered(stored))
+        return contracts.is_same_contract(given or contracts.Metadata(), _unnumbered(stored))
     if given_version is not None and stored_version is None:
         is_this_version = given_version == str(value.version)
-        return is_this_version and is_same_contract(_unnumbered(given), stored or Metadata())
-    return is_same_contract(given, stored)
+        return is_this_version and contracts.is_same_contract(
+            _unnumbered(given), stored or contracts.Metadata()
+        )
+    return contracts.is_same_contract(given, stored)
 
 
-def _unnumbered(metadata: Metadata | None) -> Metadata:
-    return (metadata or Metadata()).without_confluent_version()
+def _unnumbered(metadata: contracts.Metadata | None) -> contracts.Metadata:
+    return (metadata or contracts.Metadata()).without_confluent_version()
 
 
 def _names(
-    state: State, subject: str, references: tuple[Reference, ...]
+    state: State, subject: str, references: tuple[contracts.Reference, ...]
 ) -> list[tuple[str | None, str, int | None]]:
-    """References with the versions that they mean now."""
+    """Return references with their present versions."""
     found = []
     for reference in references:
         name = str(qualified_by(subject, reference.subject or ""))

@@ -1,19 +1,15 @@
-"""Registering a schema: who has it already, what it may follow, which id and version it gets."""
+"""Register a schema: find an existing version, check compatibility, assign id and version."""
 
 import msgspec
 
+from headrace.registry import errors
+from headrace.registry.compatibility.messages import messages_of
 from headrace.registry.deciding.candidates import Candidate, canonical
-from headrace.registry.deciding.checking import complaints
+from headrace.registry.deciding.checking import conflict
 from headrace.registry.deciding.decisions import Decision, check_writable, placed
 from headrace.registry.deciding.lookups import by_fingerprint, find, is_equivalent, with_contract
-from headrace.registry.errors import (
-    Incompatible,
-    InvalidSchemaGiven,
-    NotPermitted,
-)
 from headrace.registry.model.records import Change, ContextKey, ContextValue, Mode
 from headrace.registry.model.state import Entry, State
-from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.contracts import is_same_contract
 from headrace.serdes.fingerprints import guid
 from headrace.serdes.schema_records import SchemaKey, SchemaValue
@@ -23,22 +19,20 @@ ID_MAX = (1 << 31) - 1
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """A version that is there now; it may have been there before."""
+    """A new or existing version."""
 
     value: SchemaValue
     guid: str
     is_completed: bool = False
-    """Whether it has more than the client has sent: from the version before, or from settings."""
+    """True if the previous version or the settings added to the request."""
 
 
-def already_registered(
-    state: State, types: SchemaTypes, candidate: Candidate, *, normalize: bool
-) -> Registered | None:
-    """The version that registering would find: no instance has to ask the leader for it."""
+def already_registered(state: State, candidate: Candidate, *, normalize: bool) -> Registered | None:
+    """Return the existing version that `register` would find; needs no leader."""
     if state.config_in_scope(candidate.subject).has_defaults_or_overrides:
         return None
     is_next = candidate.version == -1
-    entry = find(state, types, candidate, normalize=normalize, latest_only=is_next)
+    entry = find(state, candidate, normalize=normalize, latest_only=is_next)
     if entry is None:
         return None
     if candidate.version == 0 or is_next:
@@ -46,21 +40,16 @@ def already_registered(
         return _registered(entry) if is_wanted else None
     if entry.value.id != candidate.id:
         return None
-    # The same schema may have been imported as several versions.
+    # Several versions of the same schema may have been imported.
     same = state.version(candidate.subject, candidate.version)
     is_same = same is not None and same.fingerprint == entry.fingerprint
     return _registered(same) if same is not None and is_same else None
 
 
 def register(
-    state: State,
-    types: SchemaTypes,
-    candidate: Candidate,
-    *,
-    normalize: bool,
-    force: bool = False,
+    state: State, candidate: Candidate, *, normalize: bool, force: bool = False
 ) -> Decision[Registered]:
-    """The schema as the next version of its subject, unless it is one of them."""
+    """Add a schema as the next version of its subject, unless it is one already."""
     subject = candidate.subject
     mode = state.mode_in_scope(subject)
     _check_mode(state, candidate, mode)
@@ -74,9 +63,9 @@ def register(
         candidate = with_contract(config, _filled(candidate, previous), previous, next_version)
     is_completed = candidate != sent
     if candidate.is_empty:
-        raise InvalidSchemaGiven("Empty schema")
+        raise errors.InvalidSchemaGiven("Empty schema")
     is_checked = candidate.id < 0 and config.validate_new_schemas is not False
-    given, parsed = canonical(state, types, candidate, is_new=is_checked, normalize=normalize)
+    given, parsed = canonical(state, candidate, is_new=is_checked, normalize=normalize)
 
     id = given.id
     known_id = state.id_of(context_of(subject), given.fingerprint())
@@ -88,12 +77,12 @@ def register(
     if given.version == 0:
         for entry in reversed(present):
             is_wanted = id < 0 or id == entry.value.id
-            if is_wanted and is_equivalent(state, types, given, parsed, entry):
+            if is_wanted and is_equivalent(state, given, parsed, entry):
                 return Decision(_registered(entry, is_completed=is_completed))
     if not mode.takes_ids and not force:
-        messages = complaints(state, types, config, given, parsed, present)
-        if messages:
-            raise Incompatible(subject, messages)
+        broken = conflict(state, config, given, parsed, present)
+        if broken is not None:
+            raise errors.Incompatible(subject, ", ".join(messages_of(broken)))
     version = _version(given, next_version, mode)
     value, changes = _stored(state, given, version, id, entries)
     return Decision(Registered(value, guid(given.fingerprint()), is_completed), changes)
@@ -102,13 +91,13 @@ def register(
 def _check_mode(state: State, candidate: Candidate, mode: Mode) -> None:
     check_writable(state, candidate.subject)
     if candidate.id >= 0 and not mode.takes_ids:
-        raise NotPermitted(f"{placed(candidate.subject)} is not in import mode")
+        raise errors.NotPermitted(f"{placed(candidate.subject)} is not in import mode")
     if candidate.id < 0 and mode is not Mode.READWRITE:
-        raise NotPermitted(f"{placed(candidate.subject)} is not in read-write mode")
+        raise errors.NotPermitted(f"{placed(candidate.subject)} is not in read-write mode")
 
 
 def _filled(candidate: Candidate, previous: SchemaValue | None) -> Candidate:
-    """Without a text the schema stays, and only what belongs to it changes."""
+    """Keep the previous schema if the request has none: only its contract changes."""
     if not candidate.is_empty or previous is None:
         return candidate
     return msgspec.structs.replace(
@@ -123,7 +112,7 @@ def _version(candidate: Candidate, next_version: int, mode: Mode) -> int:
     if candidate.version <= 0:
         return next_version
     if candidate.version != next_version and not mode.takes_ids:
-        raise InvalidSchemaGiven("Version is not one more than previous version")
+        raise errors.InvalidSchemaGiven("Version is not one more than previous version")
     return candidate.version
 
 
@@ -136,7 +125,7 @@ def _stored(
     else:
         id = state.id_max(name.context) + 1
     if id > ID_MAX:
-        raise NotPermitted(f"the context {name.context} has no ids left")
+        raise errors.NotPermitted(f"the context {name.context} has no ids left")
     changes: list[Change] = []
     if name.context != DEFAULT_CONTEXT and name.context not in state.contexts:
         changes.append(Change(ContextKey(context=name.context), ContextValue(context=name.context)))
@@ -147,7 +136,7 @@ def _stored(
 
 
 def _outdated(state: State, entries: list[Entry], version: int, id: int) -> list[SchemaKey]:
-    """Deleted versions whose schema is back: they go, unless somebody refers to them by number."""
+    """Return deleted versions of the same schema that no version refers to."""
     return [
         entry.key
         for entry in entries
@@ -159,7 +148,7 @@ def _outdated(state: State, entries: list[Entry], version: int, id: int) -> list
 
 
 def _check_id_is_free(state: State, candidate: Candidate, id: int) -> None:
-    """An id once given stands for one schema, in import mode as well."""
+    """Check that an id is not that of another schema, in import mode too."""
     prefix = QualifiedSubject.parse(candidate.subject).context_prefix
     entry = state.by_id(id, prefix)
     if entry is None:
@@ -172,7 +161,7 @@ def _check_id_is_free(state: State, candidate: Candidate, id: int) -> None:
         and is_same_contract(value.rules, candidate.rules)
     )
     if not is_same:
-        raise NotPermitted(
+        raise errors.NotPermitted(
             f"Overwrite new schema with id {id} in context {prefix} is not permitted."
         )
 

@@ -1,1 +1,1 @@
-"""What one schema changes about another, whom that breaks, and what would help."""
+"""Changes between two schemas, the readers that they break, and advice."""

@@ -1,4 +1,4 @@
-"""What differs between two Avro schemas, field by field."""
+"""The changes between two Avro schemas, field by field."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def avro_changes(old: AvroSchema, new: AvroSchema) -> list[Change]:
 
 
 def type_text(node: Node) -> str:
-    """A type in a few words: named ones by their names."""
+    """Return a type in a few words; named types by their names."""
     match node:
         case Array():
             return f"array of {type_text(node.items)}"
@@ -39,7 +39,7 @@ def type_text(node: Node) -> str:
 
 
 class _Walk:
-    """Looks at each pair of types once, as they may hold themselves."""
+    """Visits each pair of types once, because types may be recursive."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[int, int]] = set()

@@ -1,8 +1,8 @@
-"""What differs between two Protobuf schemas, with the names of fields beside their numbers."""
+"""The changes between two Protobuf schemas, with names and numbers of fields."""
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-from headrace.registry.compatibility.protobuf import differences
+from headrace.registry.compatibility.protobuf.comparing import differences
 from headrace.registry.evolution.changes import Change, named_change
 from headrace.serdes.protobuf.parsing import ProtobufSchema
 
@@ -15,13 +15,13 @@ def protobuf_changes(old: ProtobufSchema, new: ProtobufSchema) -> list[Change]:
 
 
 def readable_path(path: str, *files: FileDescriptorProto) -> str:
-    """`Order.total (3)` for `#/Order/3`: people know fields by their names."""
+    """Return `Order.total (3)` for `#/Order/3`."""
     parts = path.removeprefix("#/").split("/")
     if not parts[-1].isdigit():
         return ".".join(parts) or "file"
     number = int(parts[-1])
     for file in files:
-        for end in range(len(parts) - 1, 0, -1):  # A oneof's name may stand before the number.
+        for end in range(len(parts) - 1, 0, -1):  # The name of a oneof may precede the number.
             name = _member_name(file, parts[:end], number)
             if name is not None:
                 return f"{'.'.join(parts[:end])}.{name} ({number})"
@@ -29,7 +29,7 @@ def readable_path(path: str, *files: FileDescriptorProto) -> str:
 
 
 def _member_name(file: FileDescriptorProto, names: list[str], number: int) -> str | None:
-    """The field of a message, or the constant of an enum, that has a number."""
+    """Return the name of a field or of an enum's constant by its number."""
     scope: FileDescriptorProto | DescriptorProto = file
     for name in names[:-1]:
         inner = _message(scope, name)

@@ -1,1 +1,1 @@
-"""Which instance writes, and how the others hand writes on to it."""
+"""The election of the leader, and the forwarding of writes to it."""

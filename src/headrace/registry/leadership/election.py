@@ -1,7 +1,7 @@
-"""Which instance writes: the words of Confluent's protocol, spoken in a Kafka group of type `sr`.
+"""The election of the leader by Confluent's protocol, in a Kafka group of type `sr`.
 
-Every member tells who it is; the coordinator lets one of them, the first to come, decide for all.
-Instances of Confluent's registry may be in the same group.
+Every member joins with its identity; the group's first member elects the leader. Instances of
+Confluent's registry may be in the same group.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from headrace.errors import HeadraceError
+from headrace.runtime.addresses import address_text
 
 PROTOCOL_TYPE = "sr"
 PROTOCOL = "v0"
@@ -20,11 +21,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class NotOfARegistry(HeadraceError):
-    """A member of the group that does not speak this protocol."""
+    """A member of the group that does not follow this protocol."""
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """An instance as the others know it."""
+    """An instance as it appears to the others."""
 
     host: str
     port: int
@@ -35,8 +36,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{address_text(self.host, self.port)}"
 
     def is_same(self, other: "Identity | None") -> bool:
         return other is not None and self.url == other.url
@@ -46,7 +46,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who leads; all members are told the same."""
+    """The elected leader, the same for all members."""
 
     error: int = msgspec.field(default_factory=int)
     master: str | None = None
@@ -66,9 +66,9 @@ def decoded_assignment(data: bytes) -> Assignment:
 
 
 def elect(members: Mapping[str, Identity]) -> Assignment:
-    """The member that leads already, as a change costs a pause; else the one of the smallest URL.
+    """Elect the present leader, since a change costs a pause, or the smallest URL.
 
-    Two members with one URL cannot be told apart by those who forward to them, so nobody may.
+    Two members with the same URL are an error: writes could be forwarded to the wrong one.
     """
     eligible = {id: one for id, one in members.items() if one.master_eligibility}
     leading = [id for id, one in eligible.items() if one.leader]
@@ -85,4 +85,6 @@ def _decoded(data: bytes, type: type[S]) -> S:
     try:
         return msgspec.json.decode(data, type=type)
     except msgspec.MsgspecError as error:
-        raise NotOfARegistry(f"{data[:200]!r} is not of a schema registry: {error}") from error
+        raise NotOfARegistry(
+            f"not the data of a schema registry: {data[:200]!r}: {error}"
+        ) from error

@@ -1,22 +1,24 @@
-"""Hands a write on to the instance that leads, and its answer back to the client."""
+"""Forward writes to the leader, and its answers to the clients."""
 
 import asyncio
 import http.client
 import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 from headrace.errors import HeadraceError
+from headrace.http.tls import ServerTls
 from headrace.registry.errors import ForwardingFailed
 from headrace.registry.leadership.election import Identity
 from headrace.registry.settings import RegistrySettings
 
 FORWARDED = "x-forward"
-"""Confluent's header: who gets it answers itself or not at all, so no request goes in circles."""
+"""Confluent's header: a request with it is not forwarded again, so none goes in circles."""
 
 WRITTEN_AT = "x-headrace-offset"
-"""In answers to forwarded writes: who forwarded one waits until it has read up to there."""
+"""In answers to forwarded writes: the offset that the forwarding instance waits to read."""
 
 AT_ONCE_MAX = 16
 _PASSED_ON = ("content-type", "accept", "authorization")
@@ -24,11 +26,11 @@ _ANSWER_BYTES_MAX = 64 << 20
 
 
 class NotReached(HeadraceError):
-    """The leader has not got the request, so it may be sent to another."""
+    """The leader did not receive the request, so another one may."""
 
 
 class Forwarded(NamedTuple):
-    """A request as the leader is to get it."""
+    """A request for the leader."""
 
     method: str
     target: str
@@ -37,7 +39,7 @@ class Forwarded(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the leader said, and how far the topic has to be read to know it oneself."""
+    """The leader's answer, and the offset of its last record."""
 
     status: int
     content_type: str
@@ -46,13 +48,23 @@ class Answer(NamedTuple):
 
 
 def forwardable_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """What the leader has to know of the client, and that it must not hand the request on."""
+    """Select the headers for the leader, and mark the request as forwarded."""
     passed_on = {name: headers[name] for name in _PASSED_ON if name in headers}
     return {**passed_on, FORWARDED: "true"}
 
 
+def forwarding_context(tls: ServerTls | None, authority: Path | None) -> ssl.SSLContext | None:
+    """Return the TLS context for other instances, which may request this one's certificate."""
+    if tls is None and authority is None:
+        return None
+    context = ssl.create_default_context(cafile=authority)
+    if tls is not None:
+        context.load_cert_chain(tls.certificate, tls.key, tls.key_password or "")
+    return context
+
+
 class Forwarder:
-    """Sends requests from threads, a few at once."""
+    """Sends requests in threads, a few at once."""
 
     def __init__(self, settings: RegistrySettings, tls: ssl.SSLContext | None = None) -> None:
         self._connect_s = settings.leader_connect_timeout_ms / 1000
@@ -73,7 +85,7 @@ class Forwarder:
             try:
                 connection.connect()
             except OSError as error:
-                raise NotReached(f"the leader at {leader.url} is not reached: {error}") from error
+                raise NotReached(f"the leader at {leader.url} is unreachable: {error}") from error
             assert connection.sock is not None
             connection.sock.settimeout(self._read_s)
             connection.request(
@@ -86,7 +98,7 @@ class Forwarder:
                     f"the leader at {leader.url} answered with more than"
                     f" {_ANSWER_BYTES_MAX >> 20} MB"
                 )
-            if answer.length:  # The connection has ended before the answer did.
+            if answer.length:  # The connection ended before the answer did.
                 raise http.client.IncompleteRead(body, answer.length)
             offset = answer.getheader(WRITTEN_AT, "")
             return Answer(

@@ -1,8 +1,8 @@
-"""A member of the registry's group: joins, tells the others who leads, keeps its place.
+"""A member of the registry's group: joins, elects, sends heartbeats.
 
-Runs in a thread of its own, as its requests wait. What it hears goes to `on_assigned`: who leads,
-or None while nobody is known to. A member that was not heard for a session's time has lost its
-place and with it, for all that it knows, its office; the fence in the log covers the rest.
+It runs in a thread of its own, because its requests block. `on_assigned` receives the leader, or
+None while it is unknown. A member without a successful heartbeat for the session timeout gives up
+leadership; the fence in the log covers the rest.
 """
 
 import logging
@@ -12,19 +12,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from headrace import errors
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
 from headrace.client.properties import Properties
-from headrace.errors import (
-    FencedInstanceId,
-    HeadraceError,
-    IllegalGeneration,
-    KafkaError,
-    MemberIdRequired,
-    RebalanceInProgress,
-    UnknownMemberId,
-    error_for,
-)
 from headrace.protocol.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headrace.protocol.schemas.join_group import (
     JoinGroupRequest,
@@ -41,16 +32,7 @@ from headrace.protocol.schemas.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from headrace.registry.leadership.election import (
-    DUPLICATE_URLS,
-    PROTOCOL,
-    PROTOCOL_TYPE,
-    Assignment,
-    Identity,
-    decoded_assignment,
-    decoded_identity,
-    elect,
-)
+from headrace.registry.leadership import election
 from headrace.registry.settings import RegistrySettings
 
 _log = logging.getLogger(__name__)
@@ -62,20 +44,20 @@ _REQUEST_S_MAX = 5.0
 
 
 class Membership:
-    """One instance's place in the group."""
+    """The membership of one instance."""
 
     def __init__(
         self,
         properties: Properties,
         settings: RegistrySettings,
-        identity: Identity,
-        on_assigned: Callable[[Identity | None], None],
+        identity: election.Identity,
+        on_assigned: Callable[[election.Identity | None], None],
     ) -> None:
         self._admin = Admin(properties, timeout_s=_REQUEST_S_MAX)
         self._settings = settings
         self._group = settings.schema_registry_group_id
         self._identity = identity
-        # A static member: an instance that is back has its old place at once.
+        # A static member: a restarted instance rejoins at once.
         self._instance = identity.url
         self._on_assigned = on_assigned
         self._member_id = ""
@@ -83,7 +65,7 @@ class Membership:
         self._coordinator = -1
         self._heard_at = 0.0
         self._wake = threading.Event()
-        """Set when the thread has something else to do than to wait."""
+        """Interrupts the thread's waiting."""
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="registry-group", daemon=True)
 
@@ -91,11 +73,11 @@ class Membership:
         self._thread.start()
 
     def rejoin(self) -> None:
-        """Have it settled anew who leads; from any thread."""
+        """Rejoin for another election; callable from any thread."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Leave, so that the others need not wait for us to be missed."""
+        """Leave, so that the others need not wait for the session timeout."""
         self._is_stopping = True
         self._wake.set()
         self._thread.join(_LEAVE_S_MAX)
@@ -107,36 +89,35 @@ class Membership:
                 self._join()
                 pause_s = _PAUSE_S
                 self._stay()
-            except (HeadraceError, OSError) as error:
-                self._note(error)
-                self._give_up_when_unheard()
+            except (errors.HeadraceError, OSError) as error:
+                self._reset(error)
+                self._give_up_after_silence()
                 self._wake.wait(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
         self._leave()
         self._admin.close()
 
-    def _note(self, error: Exception) -> None:
-        """After what went wrong with the group: which of the things that we knew are no more."""
+    def _reset(self, error: Exception) -> None:
+        """Forget the facts that an error invalidates."""
         self._coordinator = -1
-        if isinstance(error, (UnknownMemberId, IllegalGeneration, FencedInstanceId)):
+        if isinstance(
+            error, (errors.UnknownMemberId, errors.IllegalGeneration, errors.FencedInstanceId)
+        ):
             self._member_id, self._generation = "", -1
-        if isinstance(error, FencedInstanceId):
-            _log.error("%s", self._same_place())
-            self._tell(None)
-        is_usual = isinstance(error, (KafkaError, BrokerUnreachable))
-        _log.log(
-            logging.INFO if is_usual else logging.WARNING,
-            "the group %s is to be joined again: %s",
-            self._group,
-            error or type(error).__name__,
-        )
+        if isinstance(error, errors.FencedInstanceId):
+            self._report_duplicate()
+        fields = {"group": self._group, "error": str(error) or type(error).__name__}
+        if isinstance(error, (errors.KafkaError, BrokerUnreachable)):
+            _log.info("rejoining the registry's group", extra=fields)
+        else:
+            _log.warning("rejoining the registry's group after an unexpected error", extra=fields)
 
-    def _give_up_when_unheard(self) -> None:
+    def _give_up_after_silence(self) -> None:
         silence_s = time.monotonic() - self._heard_at
         if silence_s > self._settings.kafkagroup_session_timeout_ms / 1000:
-            self._tell(None)
+            self._assign(None)
 
-    def _tell(self, leader: Identity | None) -> None:
+    def _assign(self, leader: election.Identity | None) -> None:
         is_us = self._identity.is_same(leader)
         self._identity = msgspec.structs.replace(self._identity, leader=is_us)
         self._on_assigned(leader)
@@ -150,15 +131,17 @@ class Membership:
             self._coordinator = self._admin.groups.coordinator_of(self._group)
         try:
             joined = self._joined()
-        except MemberIdRequired:
+        except errors.MemberIdRequired:
             joined = self._joined()
         self._generation = joined.generation_id
         assignments = []
         if joined.leader == joined.member_id and not joined.skip_assignment:
-            members = {one.member_id: decoded_identity(one.metadata) for one in joined.members}
-            decided = elect(members).encoded()
+            members = {
+                one.member_id: election.decoded_identity(one.metadata) for one in joined.members
+            }
+            decided = election.elect(members).encoded()
             assignments = [SyncGroupRequestAssignment(id, decided) for id in members]
-        self._take(self._synced(assignments))
+        self._apply(self._synced(assignments))
 
     def _joined(self) -> JoinGroupResponse:
         rebalance_ms = self._settings.kafkagroup_rebalance_timeout_ms
@@ -168,28 +151,28 @@ class Membership:
             rebalance_timeout_ms=rebalance_ms,
             member_id=self._member_id,
             group_instance_id=self._instance,
-            protocol_type=PROTOCOL_TYPE,
-            protocols=[JoinGroupRequestProtocol(PROTOCOL, self._identity.encoded())],
+            protocol_type=election.PROTOCOL_TYPE,
+            protocols=[JoinGroupRequestProtocol(election.PROTOCOL, self._identity.encoded())],
         )
-        # The coordinator answers when all members have come, or their time is up.
+        # The coordinator answers when all members have joined, or after the rebalance timeout.
         answer = self._admin.cluster.ask(
             request, JoinGroupResponse, self._coordinator, rebalance_ms / 1000 + _REQUEST_S_MAX
         )
-        if answer.error_code == MemberIdRequired.code:
+        if answer.error_code == errors.MemberIdRequired.code:
             self._member_id = answer.member_id
         if answer.error_code:
-            raise error_for(answer.error_code, "JoinGroup")
+            raise errors.error_for(answer.error_code, "JoinGroup")
         self._member_id = answer.member_id
         return answer
 
-    def _synced(self, assignments: list[SyncGroupRequestAssignment]) -> Assignment:
+    def _synced(self, assignments: list[SyncGroupRequestAssignment]) -> election.Assignment:
         request = SyncGroupRequest(
             group_id=self._group,
             generation_id=self._generation,
             member_id=self._member_id,
             group_instance_id=self._instance,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=PROTOCOL,
+            protocol_type=election.PROTOCOL_TYPE,
+            protocol_name=election.PROTOCOL,
             assignments=assignments,
         )
         rebalance_s = self._settings.kafkagroup_rebalance_timeout_ms / 1000
@@ -197,25 +180,23 @@ class Membership:
             request, SyncGroupResponse, self._coordinator, rebalance_s + _REQUEST_S_MAX
         )
         if answer.error_code:
-            raise error_for(answer.error_code, "SyncGroup")
-        return decoded_assignment(bytes(answer.assignment))
+            raise errors.error_for(answer.error_code, "SyncGroup")
+        return election.decoded_assignment(bytes(answer.assignment))
 
-    def _take(self, assignment: Assignment) -> None:
+    def _apply(self, assignment: election.Assignment) -> None:
         self._heard_at = time.monotonic()
-        if assignment.error == DUPLICATE_URLS:
-            _log.error("%s", self._same_place())
-            self._tell(None)
+        if assignment.error == election.DUPLICATE_URLS:
+            self._report_duplicate()
             return
         leader = assignment.master_identity
         if leader is None:
-            _log.warning("no member of the group %s may lead, so nothing is written", self._group)
-        self._tell(leader)
+            _log.warning("no eligible leader, so nothing is written", extra={"group": self._group})
+        self._assign(leader)
 
-    def _same_place(self) -> str:
-        return (
-            f"two members of the group {self._group} say that they are at {self._instance}; give"
-            " each its own host.name and host.port, which the others can reach"
-        )
+    def _report_duplicate(self) -> None:
+        fields = {"group": self._group, "url": self._instance}
+        _log.error("two registry instances have the same host.name and host.port", extra=fields)
+        self._assign(None)
 
     # --- staying ------------------------------------------------------------------------------
 
@@ -230,10 +211,10 @@ class Membership:
                 group_instance_id=self._instance,
             )
             answer = self._admin.cluster.ask(request, HeartbeatResponse, self._coordinator)
-            if answer.error_code == RebalanceInProgress.code:
+            if answer.error_code == errors.RebalanceInProgress.code:
                 return
             if answer.error_code:
-                raise error_for(answer.error_code, "Heartbeat")
+                raise errors.error_for(answer.error_code, "Heartbeat")
             self._heard_at = time.monotonic()
 
     def _leave(self) -> None:
@@ -248,5 +229,6 @@ class Membership:
             else:
                 request.member_id = self._member_id
             connection.call(request, LeaveGroupResponse, _LEAVE_S_MAX)
-        except (HeadraceError, OSError) as error:
-            _log.info("the group %s was not left in order: %s", self._group, error)
+        except (errors.HeadraceError, OSError) as error:
+            fields = {"group": self._group, "error": str(error)}
+            _log.info("registry's group not left", extra=fields)

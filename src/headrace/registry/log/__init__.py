@@ -1,1 +1,1 @@
-"""The topic `_schemas`: made, read, written to by one instance at a time, and kept as state."""
+"""The topic `_schemas`: created, read, and written by one instance at a time."""

@@ -1,7 +1,7 @@
-"""Reads `_schemas` from its first record on, and goes on reading as long as the registry runs.
+"""Read `_schemas` from its first record on, for as long as the registry runs.
 
-A thread of its own: it hands over what it read, waits until that was taken in, and reads on, so
-never more than one answer of the broker is held.
+A thread of its own passes on each answer of the broker and waits until its records are replayed,
+so at most one answer is in memory.
 """
 
 import logging
@@ -14,12 +14,7 @@ from headrace.client.partitions import LATEST
 from headrace.client.properties import Properties
 from headrace.errors import HeadraceError, OffsetOutOfRange, error_for
 from headrace.protocol.batches import Record, headers, records_of
-from headrace.protocol.schemas.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
+from headrace.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from headrace.protocol.schemas.metadata import MetadataResponseTopic
 from headrace.registry.settings import RegistrySettings
 
@@ -32,21 +27,21 @@ _PAUSE_S = 0.2
 _PAUSE_MAX_S = 5.0
 _STOP_S_MAX = 2.0
 _EMPTY_MAX = 4
-"""Answers that lead no further before the end: the last records may have been compacted away."""
+"""Empty answers accepted before the end: compaction may have removed the last records."""
 
 
 class Read(NamedTuple):
-    """Records, and the offset after the last that was looked at: compaction leaves gaps."""
+    """Records, and the next offset to read; compaction leaves gaps between them."""
 
     records: Sequence[Record]
     next_offset: int
 
 
 class LogReader:
-    """One reader of the topic's only partition."""
+    """The reader of the topic's only partition."""
 
     def __init__(self, properties: Properties, settings: RegistrySettings) -> None:
-        # A broker that says nothing is given up before those who wait for records are.
+        # A silent broker times out before the requests that wait for records do.
         timeout_s = max(_ANSWER_S_MIN, settings.kafkastore_timeout_ms / 1000)
         self._admin = Admin(properties, timeout_s=timeout_s)
         self._topic = settings.kafkastore_topic
@@ -56,7 +51,7 @@ class LogReader:
         self._thread: threading.Thread | None = None
 
     def load(self, take: Callable[[Read], None]) -> int:
-        """Read all that is there now, in the calling thread; the offset that comes next."""
+        """Read all present records in the calling thread; return the next offset."""
         end = self._admin.partitions.offsets(self._topic, LATEST)[0].offset
         empty_left = _EMPTY_MAX
         while self._next_offset < end and empty_left:
@@ -64,13 +59,14 @@ class LogReader:
             take(self._fetch(_FETCH_WAIT_MS))
             empty_left -= self._next_offset == before
         if self._next_offset < end:
-            _log.warning("%s ends at %d and not at %d", self._topic, self._next_offset, end)
+            fields = {"topic": self._topic, "offset": self._next_offset, "end_offset": end}
+            _log.warning("topic ends before its end offset", extra=fields)
         return self._next_offset
 
     def follow(
         self, take: Callable[[Read], None], on_failure: Callable[[HeadraceError], None]
     ) -> None:
-        """Go on in a thread. `take` is called there and returns when the records are taken in."""
+        """Continue in a thread, which calls `take`; it returns once the records are replayed."""
         self._thread = threading.Thread(
             target=self._run, args=(take, on_failure), name="registry-reader", daemon=True
         )
@@ -81,7 +77,7 @@ class LogReader:
         if self._thread is None:
             self._admin.close()
         else:
-            self._thread.join(_STOP_S_MAX)  # It closes what it uses itself.
+            self._thread.join(_STOP_S_MAX)  # The thread closes the client itself.
 
     def _run(
         self, take: Callable[[Read], None], on_failure: Callable[[HeadraceError], None]
@@ -97,14 +93,15 @@ class LogReader:
                 on_failure(error)
                 return
             except (HeadraceError, OSError) as error:
-                _log.warning("%s cannot be read now: %s", self._topic, error)
+                fields = {"topic": self._topic, "error": str(error)}
+                _log.warning("schema topic not read, retrying", extra=fields)
                 self._described = None
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
         self._admin.close()
 
     def _fetch(self, wait_ms: int) -> Read:
-        """What comes next; nothing if nothing came in time."""
+        """Fetch the next records; none if none arrive in time."""
         topic = self._described = self._described or self._admin.cluster.topic(self._topic)
         wanted = FetchPartition(
             partition=0, fetch_offset=self._next_offset, partition_max_bytes=_FETCH_BYTES_MAX

@@ -1,6 +1,6 @@
-"""The state and the log that it is read from: loads it, keeps it up to date, knows how far it is.
+"""The state of a registry, loaded from its log and kept up to date.
 
-The event loop owns the state. Records come from the reader's thread and are replayed in the loop.
+The event loop owns the state. The reader's thread passes records on; the loop replays them.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from headrace.serdes.schema_records import UnknownRecord
 
 _log = logging.getLogger(__name__)
 
-_TAKE_IN_S_MAX = 60.0
+_REPLAY_S_MAX = 60.0
 
 
 class Store:
-    """What was written so far, as this instance has seen it."""
+    """The records written so far, as this instance has read them."""
 
     def __init__(self, state: State, reader: LogReader) -> None:
         self.state = state
         self.skipped = 0
-        """Records that could not be read, or are of a kind that there is no use for."""
+        """Records that are unreadable or of an unknown kind."""
         self.next_offset = 0
         self._reader = reader
         self._is_broken = False
@@ -36,17 +36,17 @@ class Store:
         self._numbers = itertools.count()
 
     def load(self) -> None:
-        """Replay all that is there; nobody else looks at the state yet."""
+        """Replay all present records, before the state is in use."""
         self.next_offset = self._reader.load(self._replay)
 
     def follow(self, on_failure: Callable[[Exception], None]) -> None:
-        """Go on from there, until `close`, or until something cannot be taken in."""
+        """Replay further records until `close`, or until one fails."""
         loop = asyncio.get_running_loop()
 
         def take(read: Read) -> None:
-            taken = threading.Event()
-            loop.call_soon_threadsafe(self._take_in, read, taken, on_failure)
-            taken.wait(_TAKE_IN_S_MAX)
+            replayed = threading.Event()
+            loop.call_soon_threadsafe(self._replay_and_wake, read, replayed, on_failure)
+            replayed.wait(_REPLAY_S_MAX)
 
         def fail(error: HeadraceError) -> None:
             loop.call_soon_threadsafe(on_failure, error)
@@ -67,13 +67,13 @@ class Store:
                 await future
         except TimeoutError as error:
             raise StoreTimedOut(
-                f"what was written at offset {offset} was not read back within {seconds_max:g} s"
+                f"the record at offset {offset} was not read back within {seconds_max:g} s"
             ) from error
 
-    def _take_in(
-        self, read: Read, taken: threading.Event, on_failure: Callable[[Exception], None]
+    def _replay_and_wake(
+        self, read: Read, replayed: threading.Event, on_failure: Callable[[Exception], None]
     ) -> None:
-        """Replay what was read, unless something before it could not be: that leaves a gap."""
+        """Replay records, unless an earlier replay failed: the state would have a gap."""
         try:
             if not self._is_broken:
                 self._replay(read)
@@ -81,7 +81,7 @@ class Store:
             self._is_broken = True
             on_failure(error)
         finally:
-            taken.set()
+            replayed.set()
         while self._waiting and self._waiting[0][0] < self.next_offset:
             _, _, future = heapq.heappop(self._waiting)
             if not future.done():
@@ -93,5 +93,6 @@ class Store:
                 self.state.replay(decoded(record.key, record.value), record.timestamp)
             except UnknownRecord as error:
                 self.skipped += 1
-                _log.info("the record at offset %d is skipped: %s", record.offset, error)
+                fields = {"offset": record.offset, "error": str(error)}
+                _log.info("unknown record skipped", extra=fields)
         self.next_offset = read.next_offset

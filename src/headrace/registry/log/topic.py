@@ -1,17 +1,11 @@
-"""The topic that a registry is kept in: made if it is missing, refused if it would lose schemas."""
+"""The topic of a registry: created if missing, rejected if it would lose schemas."""
 
 import logging
 import time
 
+from headrace import errors
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
-from headrace.errors import (
-    ERROR_NAMES,
-    HeadraceError,
-    LeaderNotAvailable,
-    TopicAlreadyExists,
-    UnknownTopicOrPartition,
-)
 from headrace.registry.settings import RegistrySettings
 
 _log = logging.getLogger(__name__)
@@ -20,12 +14,12 @@ _PAUSE_S = 0.1
 _COMPACTED = {"cleanup.policy": "compact"}
 
 
-class UnfitTopic(HeadraceError):
-    """The topic exists and would not keep schemas, or cannot be made."""
+class UnfitTopic(errors.HeadraceError):
+    """The topic would not keep schemas, or cannot be created."""
 
 
 def prepare_topic(admin: Admin, settings: RegistrySettings) -> None:
-    """Have a topic of one partition that is compacted and never expires."""
+    """Create or check the topic: one partition, compacted, without expiry."""
     name = settings.kafkastore_topic
     found = admin.cluster.metadata([name]).topics[0]
     if found.error_code:
@@ -34,8 +28,8 @@ def prepare_topic(admin: Admin, settings: RegistrySettings) -> None:
     while True:
         try:
             return _check(admin, name)
-        except (UnknownTopicOrPartition, LeaderNotAvailable):
-            # It was just made, by us or by another instance, and not every broker has heard of it.
+        except (errors.UnknownTopicOrPartition, errors.LeaderNotAvailable):
+            # Just created, by this or another instance, so some brokers do not have it yet.
             if time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_S)
@@ -46,13 +40,11 @@ def _create(admin: Admin, settings: RegistrySettings) -> None:
     brokers = len(admin.cluster.node_ids())
     replicas = min(brokers, settings.kafkastore_topic_replication_factor)
     if replicas < settings.kafkastore_topic_replication_factor:
-        _log.info(
-            "the topic %s gets %d replicas in place of %d, as there are no more brokers",
-            *(name, replicas, settings.kafkastore_topic_replication_factor),
-        )
+        fields = {"topic": name, "replicas": replicas, "brokers": brokers}
+        _log.info("schema topic created with fewer replicas than configured", extra=fields)
     topic = NewTopic(name=name, partitions=1, replication_factor=replicas, configs=_COMPACTED)
     outcome = admin.topics.create([topic])[0]
-    is_there = outcome.error == ERROR_NAMES[TopicAlreadyExists.code]
+    is_there = outcome.error == errors.ERROR_NAMES[errors.TopicAlreadyExists.code]
     if outcome.error is not None and not is_there:
         reason = f"{outcome.error}: {outcome.message}" if outcome.message else outcome.error
         raise UnfitTopic(f"the topic {name} cannot be created: {reason}")
@@ -65,12 +57,12 @@ def _check(admin: Admin, name: str) -> None:
             f"The schema topic {name} should have only 1 partition but has {len(partitions)}"
         )
     if partitions[0].leader_id < 0:
-        raise LeaderNotAvailable(f"the topic {name} has no leader yet")
+        raise errors.LeaderNotAvailable(f"the topic {name} has no leader yet")
     configs = {entry.name: entry.value for entry in admin.configs.describe("topic", name)}
     policy = configs.get("cleanup.policy")
     if policy != "compact":
         raise UnfitTopic(
             f"The retention policy of the schema topic {name} is incorrect. Expected cleanup.policy"
             f" to be 'compact' but it is {policy}; headrace configs alter topic {name}"
-            " --set cleanup.policy=compact mends it, before Kafka deletes schemas"
+            " --set cleanup.policy=compact fixes it, before Kafka deletes schemas"
         )

@@ -1,1 +1,1 @@
-"""What a registry knows: names, records, contracts, and the state that they add up to."""
+"""The records of a registry and the state that they replay to."""

@@ -1,7 +1,7 @@
-"""The records of `_schemas`: keys and values as JSON, field by field and in the order of Confluent.
+"""The records of `_schemas`: JSON keys and values with Confluent's fields in Confluent's order.
 
-So a topic that Confluent's registry has written is taken over as it is, and the other way round.
-Those that tell of schemas are in `serdes/schema_records.py`: brokers read them, too.
+A topic of Confluent's registry works here unchanged, and the other way round. The records of
+schemas are in `serdes/schema_records.py`, because brokers read them too.
 """
 
 from enum import StrEnum
@@ -35,7 +35,7 @@ class Mode(StrEnum):
 
     @property
     def takes_ids(self) -> bool:
-        """Whether schemas come with the ids that another registry gave them."""
+        """True if schemas are registered with the ids of another registry."""
         return self in (Mode.IMPORT, Mode.FORWARD)
 
 
@@ -59,27 +59,34 @@ class NoopKey(Key, frozen=True, tag="NOOP"):
     magic: int = msgspec.field(default_factory=int)
 
 
-class ConfigValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is set for a subject, a context, or all; what is not set has a wider scope's value."""
+def config_name(field: str) -> str:
+    """Return Confluent's name of a setting."""
+    first, *others = field.split("_")
+    name = first + "".join(map(str.capitalize, others))
+    return {"defaultRules": "defaultRuleSet", "overrideRules": "overrideRuleSet"}.get(name, name)
+
+
+class ConfigValue(msgspec.Struct, frozen=True, omit_defaults=True, rename=config_name):
+    """Settings of a subject, a context, or all; unset ones have the value of the wider scope."""
 
     subject: str | None = None
     alias: str | None = None
-    alias_for_deks: str | None = msgspec.field(default=None, name="aliasForDeks")
+    alias_for_deks: str | None = None
     normalize: bool | None = None
-    validate_fields: bool | None = msgspec.field(default=None, name="validateFields")
-    validate_new_schemas: bool | None = msgspec.field(default=None, name="validateNewSchemas")
-    validate_rules: bool | None = msgspec.field(default=None, name="validateRules")
-    compatibility_level: Level | None = msgspec.field(default=None, name="compatibilityLevel")
-    compatibility_policy: str | None = msgspec.field(default=None, name="compatibilityPolicy")
-    compatibility_group: str | None = msgspec.field(default=None, name="compatibilityGroup")
-    default_metadata: Metadata | None = msgspec.field(default=None, name="defaultMetadata")
-    override_metadata: Metadata | None = msgspec.field(default=None, name="overrideMetadata")
-    default_rules: RuleSet | None = msgspec.field(default=None, name="defaultRuleSet")
-    override_rules: RuleSet | None = msgspec.field(default=None, name="overrideRuleSet")
+    validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
+    validate_rules: bool | None = None
+    compatibility_level: Level | None = None
+    compatibility_policy: str | None = None
+    compatibility_group: str | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rules: RuleSet | None = None
+    override_rules: RuleSet | None = None
 
     @property
     def policy(self) -> Policy:
-        """What another registry has stored may be a policy that nobody knows: then the default."""
+        """The policy; the default if another registry stored an unknown one."""
         name = (self.compatibility_policy or "").upper()
         return Policy(name) if name in Policy.__members__ else Policy.STRICT
 
@@ -113,7 +120,7 @@ AnyValue = (
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A record to be written or replayed; without a value what the key names is gone."""
+    """A record to write or replay; without a value it deletes its key."""
 
     key: AnyKey
     value: AnyValue | None = None
@@ -137,5 +144,5 @@ _decode = decoder_of(
 
 
 def decoded(key: bytes | None, value: bytes | None) -> Change:
-    """The change that a record stands for."""
+    """Decode a record."""
     return Change(*_decode(key, value))

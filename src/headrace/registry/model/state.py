@@ -1,7 +1,7 @@
-"""All that a registry knows, as the records of `_schemas` tell it, and the questions to it.
+"""The state of a registry, replayed from the records of `_schemas`, and queries on it.
 
-`State.replay` is the only code that changes it, at the start and live alike. Schemas are not
-parsed here: most are only ever handed out again.
+Only `State.replay` changes it, at the start and live. Schemas are parsed only for decisions: most
+are returned as they were stored.
 """
 
 import logging
@@ -21,6 +21,7 @@ from headrace.registry.model.records import (
     ModeKey,
     ModeValue,
 )
+from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.fingerprints import guid
 from headrace.serdes.schema_records import (
     ClearSubjectValue,
@@ -44,14 +45,14 @@ _GLOBAL_SETTINGS = f":{GLOBAL_CONTEXT}:"
 
 
 class ContextId(NamedTuple):
-    """An id and the context that it counts in."""
+    """An id within its context."""
 
     context: str
     id: int
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A version as it was stored: its value, when, and its fingerprint."""
+    """A stored version: its value, time and fingerprint."""
 
     value: SchemaValue
     timestamp_ms: int
@@ -67,7 +68,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class ContextIndex:
-    """The ids of one context: who has them, and which schema each stands for."""
+    """The ids of a context, with the versions and the schema of each."""
 
     def __init__(self) -> None:
         self.versions_by_id: dict[int, dict[str, int]] = {}
@@ -85,25 +86,29 @@ class ContextIndex:
 class State:
     """Subjects, ids, settings and contexts."""
 
-    def __init__(self, default_level: Level = Level.BACKWARD) -> None:
+    def __init__(
+        self, default_level: Level = Level.BACKWARD, types: SchemaTypes | None = None
+    ) -> None:
+        self.types = types or SchemaTypes()
+        """Parses and compares the schemas; shared by copies."""
         self.default_config = ConfigValue(compatibility_level=default_level)
         self.default_mode = Mode.READWRITE
         self.subjects: dict[str, dict[int, Entry]] = {}
         self.contexts: list[str] = []
-        """Those beside the default one, in the order of their first schemas."""
+        """All but the default context, in the order of their first schemas."""
         self.changes = 0
-        """How many records were replayed; whoever keeps answers sees by it that one is new."""
+        """The number of replayed records; caches of answers compare it."""
         self._indexes: dict[str, ContextIndex] = {}
         self._referrers: dict[SchemaKey, dict[ContextId, int]] = {}
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
 
     def copy(self) -> "State":
-        """The same, for somebody who reads while records go on being replayed into this one.
+        """Copy the state for a reader that must not see later records.
 
-        Entries and settings never change themselves, so they are shared.
+        Entries and settings are immutable, so they are shared.
         """
-        copy = State()
+        copy = State(types=self.types)
         copy.default_config = self.default_config
         copy.default_mode = self.default_mode
         copy.subjects = {name: dict(versions) for name, versions in self.subjects.items()}
@@ -118,7 +123,7 @@ class State:
     # --- replay -------------------------------------------------------------------------------
 
     def replay(self, change: Change, timestamp_ms: int) -> None:
-        """Take in one record."""
+        """Apply a record."""
         self.changes += 1
         match change.key, change.value:
             case SchemaKey() as key, SchemaValue() as value:
@@ -147,11 +152,9 @@ class State:
         index = self._index(context_of(key.subject))
         other = self._any_entry(index, value.id)
         if other is not None and other.value.schema != value.schema:
-            _log.error(
-                "id %d of subject %r version %d belongs to another schema, of subject %r; the"
-                " record is skipped",
-                *(value.id, key.subject, key.version, other.value.subject),
-            )
+            fields = {"id": value.id, "subject": key.subject, "version": key.version}
+            fields |= {"other_subject": other.value.subject}
+            _log.error("record with the id of another schema skipped", extra=fields)
             return
         old = self.subjects.get(key.subject, {}).get(key.version)
         if old is not None and old.value.id != value.id:
@@ -214,12 +217,12 @@ class State:
     # --- versions of a subject ----------------------------------------------------------------
 
     def versions(self, subject: str, *, with_deleted: bool = False) -> list[Entry]:
-        """In ascending order."""
+        """Return the versions in ascending order."""
         found = sorted(self.subjects.get(subject, {}).items())
         return [entry for _, entry in found if with_deleted or not entry.value.deleted]
 
     def version(self, subject: str, version: int, *, with_deleted: bool = False) -> Entry | None:
-        """One version; -1 is the latest that is not deleted."""
+        """Return a version; -1 is the latest that is not deleted."""
         if version == -1:
             return self.latest(subject)
         entry = self.subjects.get(subject, {}).get(version)
@@ -234,7 +237,7 @@ class State:
     def version_anywhere(
         self, subject: str, version: int, *, with_deleted: bool = False
     ) -> Entry | None:
-        """The version in its own context or, for a subject that names none, in any other."""
+        """Return a version; without a context in the subject, search all contexts."""
         for candidate in self.spellings(subject):
             entry = self.version(candidate, version, with_deleted=with_deleted)
             if entry is not None:
@@ -242,18 +245,18 @@ class State:
         return None
 
     def spellings(self, subject: str) -> Iterator[str]:
-        """Where a subject may be: as it is and, if it names no context, in each that there is."""
+        """Yield a subject as it is and, if it names no context, in each context."""
         yield subject
         if context_of(subject) == DEFAULT_CONTEXT:
             for context in sorted(self.contexts):
                 yield str(QualifiedSubject(context, subject))
 
     def has_subject(self, subject: str | None, *, with_deleted: bool = False) -> bool:
-        """Whether there is a version of the subject, or of any in the context that it names."""
+        """Return whether a subject, or any of a context, has a version."""
         return next(self.matching(subject, with_deleted=with_deleted), None) is not None
 
     def matching(self, subject: str | None, *, with_deleted: bool = False) -> Iterator[str]:
-        """The subjects that a name stands for: itself, or all of its context."""
+        """Yield the subject of a name, or all subjects of a context."""
         match = SubjectMatch(subject)
         names = [subject] if subject is not None and match.is_one else self.subjects
         for name in names:
@@ -265,7 +268,7 @@ class State:
     # --- ids ----------------------------------------------------------------------------------
 
     def id_of(self, context: str, fingerprint: bytes) -> int | None:
-        """The id that a schema has in a context, if a subject there has it."""
+        """Return the id of a schema that a subject of the context has."""
         index = self._indexes.get(context)
         if index is None:
             return None
@@ -273,12 +276,12 @@ class State:
         return found if found in index.versions_by_id else None
 
     def holders(self, context: str, id: int) -> dict[str, int]:
-        """The subjects that have the schema with an id, and in which version."""
+        """Return the subjects that have a schema, each with its version."""
         index = self._indexes.get(context)
         return {} if index is None else index.versions_by_id.get(id, {})
 
     def by_id(self, id: int, subject: str = "") -> Entry | None:
-        """The schema with an id; the subject says in which context, or itself where to look."""
+        """Return the schema with an id, in the context or under the subject."""
         found = self._held(id, subject)
         wanted = QualifiedSubject.parse(subject)
         if found is not None or not wanted.subject or wanted.context != DEFAULT_CONTEXT:
@@ -290,7 +293,7 @@ class State:
         return self._held(id, wanted.context_prefix)
 
     def by_guid(self, fingerprint: bytes) -> list[tuple[ContextId, Entry]]:
-        """The schema with a fingerprint in each context that has it, the default one first."""
+        """Return the schema with a fingerprint in each context, the default context first."""
         found = []
         for context in (DEFAULT_CONTEXT, *sorted(self.contexts)):
             id = self.id_of(context, fingerprint)
@@ -322,7 +325,7 @@ class State:
     # --- references ---------------------------------------------------------------------------
 
     def referrers(self, key: SchemaKey, *, with_deleted: bool = False) -> list[ContextId]:
-        """The schemas that refer to a version."""
+        """Return the schemas that refer to a version."""
         found = self._referrers.get(key, {})
         return sorted(one for one in found if with_deleted or self._is_in_use(one))
 
@@ -341,18 +344,18 @@ class State:
     # --- settings -----------------------------------------------------------------------------
 
     def config(self, subject: str | None) -> ConfigValue | None:
-        """What is set for exactly this subject or context; for all there is always something."""
+        """Return the settings of exactly this subject or context; the global ones always exist."""
         found = self._configs.get(subject)
         if found is not None:
             return self._with_level(found)
         return self.default_config if _is_top(subject) else None
 
     def own_config(self, subject: str | None) -> ConfigValue | None:
-        """What somebody has set there, and nothing else."""
+        """Return the stored settings of exactly this subject or context, without defaults."""
         return self._configs.get(subject)
 
     def config_in_scope(self, subject: str | None) -> ConfigValue:
-        """What counts for a subject: its own, else its context's, else that of all."""
+        """Return the effective settings: the subject's, the context's or the global ones."""
         if subject is None:
             return self._wider_config(None)
         own = self.config(subject)
@@ -371,14 +374,14 @@ class State:
         return self.default_mode
 
     def modes_under(self, prefix: str) -> list[str]:
-        """The subjects of a context that have a mode of their own."""
+        """Return the subjects of a context that have their own mode."""
         context = context_of(prefix)
         return sorted(
             name for name in self._modes if name and name != prefix and context_of(name) == context
         )
 
     def aliases(self) -> dict[str, list[str]]:
-        """The subjects that go by other names, and these."""
+        """Return the aliases of subjects."""
         found: dict[str, list[str]] = {}
         for name, config in self._configs.items():
             if name and config.alias:
@@ -386,7 +389,7 @@ class State:
         return found
 
     def unaliased(self, subject: str) -> str:
-        """The subject that a name stands for, which may be the name itself."""
+        """Return the subject of an alias; other names as they are."""
         config = self._configs.get(normalized(subject))
         return (
             subject if not config or not config.alias else str(qualified_by(subject, config.alias))
@@ -410,7 +413,7 @@ def _is_top(subject: str | None) -> bool:
 
 
 def _scopes(subject: str | None) -> Iterable[str | None]:
-    """From the narrowest to the widest that settings may be made for."""
+    """Yield the scopes of settings, the narrowest first."""
     yield subject
     prefix = "" if subject is None else QualifiedSubject.parse(subject).context_prefix
     yield prefix or None
@@ -418,7 +421,7 @@ def _scopes(subject: str | None) -> Iterable[str | None]:
 
 
 def _merged(wide: ConfigValue, own: ConfigValue) -> ConfigValue:
-    """A subject's own settings; of those for all only what is no matter of the single subject."""
+    """Merge a subject's settings with those global ones that apply to all subjects."""
 
     def first(name: str) -> object:
         value = getattr(own, name)

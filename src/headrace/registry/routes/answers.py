@@ -1,10 +1,9 @@
-"""What is answered, in the shapes that Confluent's clients read."""
+"""Bodies of answers, in the shapes of Confluent's registry."""
 
 from typing import Any
 
 import msgspec
 
-from headrace.registry.compatibility.levels import Level
 from headrace.registry.deciding.registration import Registered
 from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry
@@ -35,7 +34,7 @@ class SchemaAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SchemaById(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A schema, and one of the versions that it is; a guid stands for no version."""
+    """A schema and one of its versions; an answer by guid has no version."""
 
     subject: str | None = None
     version: int | None = None
@@ -51,10 +50,10 @@ class SchemaById(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RegisteredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The id that a schema has now; the schema itself if it is not what the client has sent.
+    """The id of a registered schema; the schema too if it differs from the request.
 
-    Confluent's clients keep what is answered here in the place of what they sent, and that may
-    have been in another form: Protobuf's descriptors as bytes, for one.
+    Confluent's clients cache the schema of this answer in place of their own, which may have
+    another form, such as Protobuf's descriptors as bytes.
     """
 
     id: int
@@ -70,24 +69,6 @@ class RegisteredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 class CompatibilityAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     is_compatible: bool
     messages: list[str] | None = None
-
-
-class ConfigAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Settings as GET and DELETE show them."""
-
-    alias: str | None = None
-    alias_for_deks: str | None = msgspec.field(default=None, name="aliasForDeks")
-    normalize: bool | None = None
-    validate_fields: bool | None = msgspec.field(default=None, name="validateFields")
-    validate_new_schemas: bool | None = msgspec.field(default=None, name="validateNewSchemas")
-    validate_rules: bool | None = msgspec.field(default=None, name="validateRules")
-    compatibility_level: Level | None = msgspec.field(default=None, name="compatibilityLevel")
-    compatibility_policy: str | None = msgspec.field(default=None, name="compatibilityPolicy")
-    compatibility_group: str | None = msgspec.field(default=None, name="compatibilityGroup")
-    default_metadata: Metadata | None = msgspec.field(default=None, name="defaultMetadata")
-    override_metadata: Metadata | None = msgspec.field(default=None, name="overrideMetadata")
-    default_rules: RuleSet | None = msgspec.field(default=None, name="defaultRuleSet")
-    override_rules: RuleSet | None = msgspec.field(default=None, name="overrideRuleSet")
 
 
 class ModeBody(msgspec.Struct, frozen=True):
@@ -107,7 +88,7 @@ class ServerVersion(msgspec.Struct, frozen=True):
 
 
 class Deployment(msgspec.Struct, frozen=True):
-    """What whoever runs a registry says of it; Confluent's own says nothing unless told to."""
+    """Attributes of the deployment; Confluent's registry has none by default either."""
 
     attributes: list[str]
 
@@ -119,36 +100,26 @@ class ContextIdAnswer(msgspec.Struct, frozen=True):
 
 def schema_answer(entry: Entry, text: str | None = None) -> SchemaAnswer:
     value = entry.value
-    return SchemaAnswer(
-        subject=value.subject,
-        version=value.version,
-        id=value.id,
-        guid=entry.guid,
-        schema_type=value.schema_type,
-        references=value.references,
-        metadata=value.metadata,
-        rules=value.rules,
-        schema=value.schema if text is None else text,
-        ts=entry.timestamp_ms,
-        deleted=value.deleted,
-    )
+    return SchemaAnswer(version=value.version, id=value.id, aliases=None, **_shared(entry, text))
 
 
 def schema_by_id(entry: Entry, text: str | None = None, max_id: int | None = None) -> SchemaById:
+    return SchemaById(version=entry.value.version, max_id=max_id, **_shared(entry, text))
+
+
+def _shared(entry: Entry, text: str | None) -> dict[str, Any]:
     value = entry.value
-    return SchemaById(
-        subject=value.subject,
-        version=value.version,
-        guid=entry.guid,
-        schema_type=value.schema_type,
-        schema=value.schema if text is None else text,
-        references=value.references,
-        metadata=value.metadata,
-        rules=value.rules,
-        max_id=max_id,
-        ts=entry.timestamp_ms,
-        deleted=value.deleted,
-    )
+    return {
+        "subject": value.subject,
+        "guid": entry.guid,
+        "schema_type": value.schema_type,
+        "references": value.references,
+        "metadata": value.metadata,
+        "rules": value.rules,
+        "schema": value.schema if text is None else text,
+        "ts": entry.timestamp_ms,
+        "deleted": value.deleted,
+    }
 
 
 def registered_answer(registered: Registered, text: str | None = None) -> RegisteredAnswer:
@@ -167,12 +138,13 @@ def registered_answer(registered: Registered, text: str | None = None) -> Regist
     )
 
 
-def config_answer(config: ConfigValue) -> ConfigAnswer:
-    return ConfigAnswer(**_settings(config))
+def config_answer(config: ConfigValue) -> ConfigValue:
+    """Return the settings without their subject, as GET and DELETE answer."""
+    return msgspec.structs.replace(config, subject=None)
 
 
 def config_echo(config: ConfigValue) -> dict[str, object]:
-    """What PUT answers: the same, with the level under the name that requests have for it."""
+    """Return the settings as PUT answers: the level has the name that it has in requests."""
     shown = msgspec.to_builtins(config_answer(config))
     if "compatibilityLevel" in shown:
         shown["compatibility"] = shown.pop("compatibilityLevel")
@@ -181,7 +153,7 @@ def config_echo(config: ConfigValue) -> dict[str, object]:
 
 
 def qualified_references(entry: Entry) -> list[Reference] | None:
-    """References whose subjects name the context that they are in."""
+    """Return references whose subjects name their context."""
     value = entry.value
     if context_of(value.subject) == DEFAULT_CONTEXT:
         return value.references
@@ -189,9 +161,3 @@ def qualified_references(entry: Entry) -> list[Reference] | None:
         Reference(one.name, str(qualified_by(value.subject, one.subject or "")), one.version)
         for one in value.references or ()
     ] or None
-
-
-def _settings(config: ConfigValue) -> dict[str, Any]:
-    shown = msgspec.structs.asdict(config)
-    del shown["subject"]
-    return shown

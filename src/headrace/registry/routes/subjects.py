@@ -1,17 +1,17 @@
-"""`/subjects` and `/compatibility`: versions of subjects, and what may become one."""
+"""`/subjects` and `/compatibility`: versions of subjects, and checks of new ones."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.http.operations import Operation, Parameter
+from headrace.http.operations import Parameter
 from headrace.registry.checks import is_light
+from headrace.registry.compatibility.messages import messages_of
 from headrace.registry.deciding import deletion, lookups, registration
 from headrace.registry.deciding.candidates import Candidate, candidate_of, canonical, parsed_of
-from headrace.registry.deciding.checking import complaints
+from headrace.registry.deciding.checking import conflict
 from headrace.registry.deciding.registration import Registered
 from headrace.registry.deciding.scopes import check_rule_set
 from headrace.registry.errors import (
@@ -31,162 +31,40 @@ from headrace.registry.routes.answers import (
     schema_answer,
 )
 from headrace.registry.routes.operations import (
-    ALL,
-    CONFLICT,
     DELETED,
     DELETED_ONLY,
     FORMAT,
-    INVALID,
-    LIMIT,
     NORMALIZE,
-    NOT_FOUND,
-    NOT_WRITTEN,
-    OFFSET,
+    PAGE,
     REFERENCE_FORMAT,
-    SUBJECT,
-    VERSION,
-    Answering,
+    UNLIMITED,
+    Routes,
     operation,
 )
 from headrace.registry.routes.requests import Call, SchemaBody
 from headrace.serdes.subject_names import EVERY_CONTEXT, SubjectPrefix, is_valid_subject
 
-_PERMANENT = Parameter("permanent", "Also forget what was deleted before.", type="boolean")
+_PERMANENT = Parameter("permanent", "Forget deleted versions for good.", type="boolean")
 _FORCE = Parameter("force", "Skip the check of compatibility.", type="boolean")
-_VERBOSE = Parameter("verbose", "Say what breaks.", type="boolean")
-_PREFIX = Parameter("subjectPrefix", "Only subjects that begin so.")
+_VERBOSE = Parameter("verbose", "Include the incompatibilities.", type="boolean")
+_PREFIX = Parameter("subjectPrefix", "Only subjects with this prefix.")
 _KEY = Parameter("key", "A property of the metadata; may be repeated.")
-_VALUE = Parameter("value", "What the property must be; may be repeated.")
-_NEGATIVE = Parameter("deletedAsNegative", "Deleted ones too, as negative numbers.", type="boolean")
+_VALUE = Parameter("value", "The value of the property; may be repeated.")
+_NEGATIVE = Parameter(
+    "deletedAsNegative", "Include deleted ones as negative numbers.", type="boolean"
+)
 
 T = TypeVar("T")
 
 
-class SubjectRoutes(Answering):
+class SubjectRoutes(Routes):
     """The endpoints of subjects."""
-
-    def operations(self) -> list[Operation]:
-        versions = "/subjects/{subject}/versions"
-        compatibility = "/compatibility/subjects/{subject}/versions"
-        written = {**NOT_FOUND, **INVALID, **NOT_WRITTEN}
-        return [
-            operation(
-                "GET",
-                "/subjects",
-                self.list_subjects,
-                "List subjects.",
-                (_PREFIX, DELETED, DELETED_ONLY, OFFSET, LIMIT),
-                list[str],
-            ),
-            operation(
-                "POST",
-                "/subjects/{subject}",
-                self.look_up,
-                "Find the version that a schema is of a subject.",
-                (SUBJECT, NORMALIZE, FORMAT, DELETED),
-                SchemaAnswer,
-                {**NOT_FOUND, **INVALID},
-                SchemaBody,
-            ),
-            operation(
-                "DELETE",
-                "/subjects/{subject}",
-                self.delete_subject,
-                "Delete all versions of a subject.",
-                (SUBJECT, _PERMANENT),
-                list[int],
-                written,
-            ),
-            operation(
-                "GET",
-                "/subjects/{subject}/metadata",
-                self.latest_with_metadata,
-                "The latest version with these properties.",
-                (SUBJECT, _KEY, _VALUE, FORMAT, DELETED),
-                SchemaAnswer,
-                {**NOT_FOUND, **INVALID},
-            ),
-            operation(
-                "GET",
-                versions,
-                self.list_versions,
-                "List the versions of a subject.",
-                (SUBJECT, DELETED, DELETED_ONLY, _NEGATIVE, OFFSET, LIMIT),
-                list[int],
-                NOT_FOUND,
-            ),
-            operation(
-                "POST",
-                versions,
-                self.register,
-                "Register a schema under a subject.",
-                (SUBJECT, NORMALIZE, FORMAT, _FORCE),
-                RegisteredAnswer,
-                {**CONFLICT, **INVALID, **NOT_WRITTEN},
-                SchemaBody,
-            ),
-            operation(
-                "GET",
-                versions + "/{version}",
-                self.version,
-                "One version of a subject.",
-                (SUBJECT, VERSION, FORMAT, REFERENCE_FORMAT, DELETED),
-                SchemaAnswer,
-                {**NOT_FOUND, **INVALID},
-            ),
-            operation(
-                "DELETE",
-                versions + "/{version}",
-                self.delete_version,
-                "Delete one version of a subject.",
-                (SUBJECT, VERSION, _PERMANENT),
-                int,
-                written,
-            ),
-            operation(
-                "GET",
-                versions + "/{version}/schema",
-                self.version_text,
-                "The text of one version.",
-                (SUBJECT, VERSION, FORMAT, DELETED),
-                None,
-                {**NOT_FOUND, **INVALID},
-            ),
-            operation(
-                "GET",
-                versions + "/{version}/referencedby",
-                self.referenced_by,
-                "The ids of schemas that refer to a version.",
-                (SUBJECT, VERSION, DELETED, OFFSET, LIMIT),
-                list[int],
-                {**NOT_FOUND, **INVALID},
-            ),
-            operation(
-                "POST",
-                compatibility,
-                self.check_against_all,
-                "Whether a schema may follow the versions of a subject.",
-                (SUBJECT, NORMALIZE, _VERBOSE),
-                CompatibilityAnswer,
-                INVALID,
-                SchemaBody,
-            ),
-            operation(
-                "POST",
-                compatibility + "/{version}",
-                self.check_against_one,
-                "Whether a schema is compatible with one version.",
-                (SUBJECT, VERSION, NORMALIZE, _VERBOSE),
-                CompatibilityAnswer,
-                {**NOT_FOUND, **INVALID},
-                SchemaBody,
-            ),
-        ]
 
     # --- reading ------------------------------------------------------------------------------
 
-    async def list_subjects(self, request: Request) -> Response:
-        call = Call(request)
+    @operation("GET /subjects", _PREFIX, DELETED, DELETED_ONLY, *PAGE, answer=list[str])
+    async def list_subjects(self, call: Call) -> Response:
+        """List subjects."""
         prefix = SubjectPrefix(call.contextual("subjectPrefix", EVERY_CONTEXT) or "")
         with_deleted, only_deleted = call.flag("deleted"), call.flag("deletedOnly")
         found = []
@@ -195,10 +73,15 @@ class SubjectRoutes(Answering):
             is_wanted = is_deleted if only_deleted else with_deleted or not is_deleted
             if is_wanted and prefix.covers(subject):
                 found.append(subject)
-        return call.answer(call.page(sorted(found), ALL, ALL))
+        return call.answer(call.page(sorted(found), UNLIMITED, UNLIMITED))
 
-    async def list_versions(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "GET /subjects/{subject}/versions",
+        *(DELETED, DELETED_ONLY, _NEGATIVE, *PAGE),
+        answer=list[int],
+    )
+    async def list_versions(self, call: Call) -> Response:
+        """List the versions of a subject."""
         with_deleted, only_deleted = call.flag("deleted"), call.flag("deletedOnly")
         if not self.state.has_subject(call.subject, with_deleted=with_deleted or only_deleted):
             raise SubjectNotFound(call.subject)
@@ -211,31 +94,43 @@ class SubjectRoutes(Answering):
                 for one in entries
                 if (one.value.deleted if only_deleted else with_deleted or not one.value.deleted)
             ]
-        return call.answer(call.page(found, ALL, ALL))
+        return call.answer(call.page(found, UNLIMITED, UNLIMITED))
 
-    async def version(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "GET /subjects/{subject}/versions/{version}",
+        *(FORMAT, REFERENCE_FORMAT, DELETED),
+        answer=SchemaAnswer,
+    )
+    async def version(self, call: Call) -> Response:
+        """Get a version of a subject."""
         entry = self._entry(call, with_deleted=call.flag("deleted"))
         answer = schema_answer(entry, self.formatted(call, entry))
         if call.text("referenceFormat") == "qualified":
             answer = msgspec.structs.replace(answer, references=qualified_references(entry))
         return call.answer(answer)
 
-    async def version_text(self, request: Request) -> Response:
-        call = Call(request)
+    @operation("GET /subjects/{subject}/versions/{version}/schema", FORMAT, DELETED)
+    async def version_text(self, call: Call) -> Response:
+        """Get the text of a version."""
         entry = self._entry(call, with_deleted=call.flag("deleted"))
         text = self.formatted(call, entry)
         return call.answer_text(entry.value.schema if text is None else text)
 
-    async def referenced_by(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "GET /subjects/{subject}/versions/{version}/referencedby", DELETED, *PAGE, answer=list[int]
+    )
+    async def referenced_by(self, call: Call) -> Response:
+        """List the ids of schemas that refer to a version."""
         entry = self._entry(call, with_deleted=True)
         referrers = self.state.referrers(entry.key, with_deleted=call.flag("deleted"))
         ids = [one.id for one in referrers]
         return call.answer(call.page(ids, *self.limits))
 
-    async def latest_with_metadata(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "GET /subjects/{subject}/metadata", _KEY, _VALUE, FORMAT, DELETED, answer=SchemaAnswer
+    )
+    async def latest_with_metadata(self, call: Call) -> Response:
+        """Get the latest version with these properties."""
         wanted = dict(zip(call.texts("key"), call.texts("value"), strict=False))
         with_deleted = call.flag("deleted")
         for entry in reversed(self.state.versions(call.subject, with_deleted=with_deleted)):
@@ -246,25 +141,24 @@ class SubjectRoutes(Answering):
             raise SubjectNotFound(call.subject)
         raise SchemaNotFound
 
-    async def look_up(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "POST /subjects/{subject}", NORMALIZE, FORMAT, DELETED, answer=SchemaAnswer, body=SchemaBody
+    )
+    async def look_up(self, call: Call) -> Response:
+        """Find the version of a schema under a subject."""
         body = await self.schema_body(call)
         candidate = body.candidate(call.subject)
         normalize, with_deleted = self._normalizes(call), call.flag("deleted")
         entry = await self._found(
             candidate,
             lambda state: lookups.look_up(
-                state,
-                self.registry.types,
-                candidate,
-                normalize=normalize,
-                with_deleted=with_deleted,
+                state, candidate, normalize=normalize, with_deleted=with_deleted
             ),
         )
         return call.answer(schema_answer(entry, self.formatted(call, entry)))
 
     async def _found(self, candidate: Candidate, find: Callable[[State], T]) -> T:
-        """Most schemas are small and found at once; for the others nobody has to wait."""
+        """Search at once for a small schema, in a thread for a large one."""
         if is_light(self.state, candidate):
             return find(self.state)
         return await self.registry.look(find)
@@ -280,13 +174,25 @@ class SubjectRoutes(Answering):
 
     # --- checking -----------------------------------------------------------------------------
 
-    async def check_against_all(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "POST /compatibility/subjects/{subject}/versions",
+        *(NORMALIZE, _VERBOSE),
+        answer=CompatibilityAnswer,
+        body=SchemaBody,
+    )
+    async def check_against_all(self, call: Call) -> Response:
+        """Check a schema against the versions of a subject."""
         body = await self.schema_body(call)
         return await self._checked(call, body, self.state.versions(call.subject))
 
-    async def check_against_one(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "POST /compatibility/subjects/{subject}/versions/{version}",
+        *(NORMALIZE, _VERBOSE),
+        answer=CompatibilityAnswer,
+        body=SchemaBody,
+    )
+    async def check_against_one(self, call: Call) -> Response:
+        """Check a schema against one version."""
         body = await self.schema_body(call)
         version = call.version
         entry = self.state.version(call.subject, version)
@@ -296,7 +202,7 @@ class SubjectRoutes(Answering):
 
     async def _checked(self, call: Call, body: SchemaBody, previous: list[Entry]) -> Response:
         try:
-            messages = await self._complaints(call, body, previous)
+            messages = await self._messages(call, body, previous)
         except InvalidSchemaGiven as error:
             if not call.flag("verbose"):
                 raise
@@ -304,24 +210,30 @@ class SubjectRoutes(Answering):
         shown = messages if call.flag("verbose") else None
         return call.answer(CompatibilityAnswer(not messages, shown))
 
-    async def _complaints(self, call: Call, body: SchemaBody, previous: list[Entry]) -> list[str]:
+    async def _messages(self, call: Call, body: SchemaBody, previous: list[Entry]) -> list[str]:
         candidate = body.candidate(call.subject)
         if candidate.is_empty:
             raise InvalidSchemaGiven("Empty schema")
         config = self.state.config_in_scope(call.subject)
-        types, normalize = self.registry.types, self._normalizes(call)
+        normalize = self._normalizes(call)
         is_new = config.validate_new_schemas is not False
 
         def look(state: State) -> list[str]:
-            given, parsed = canonical(state, types, candidate, is_new=is_new, normalize=normalize)
-            return complaints(state, types, config, given, parsed, previous)
+            given, parsed = canonical(state, candidate, is_new=is_new, normalize=normalize)
+            return messages_of(conflict(state, config, given, parsed, previous))
 
         return await self.registry.look(look)
 
     # --- writing ------------------------------------------------------------------------------
 
-    async def register(self, request: Request) -> Response:
-        call = Call(request)
+    @operation(
+        "POST /subjects/{subject}/versions",
+        *(NORMALIZE, FORMAT, _FORCE),
+        answer=RegisteredAnswer,
+        body=SchemaBody,
+    )
+    async def register(self, call: Call) -> Response:
+        """Register a schema under a subject."""
         body = await self.schema_body(call)
         if body.rules is not None:
             check_rule_set(body.rules)
@@ -329,25 +241,21 @@ class SubjectRoutes(Answering):
             raise InvalidSubject(call.path["subject"])
         candidate = body.candidate(call.subject)
         normalize, force = self._normalizes(call), call.flag("force")
-        state, types = self.state, self.registry.types
         found = await self._found(
             candidate,
-            lambda state: registration.already_registered(
-                state, types, candidate, normalize=normalize
-            ),
+            lambda state: registration.already_registered(state, candidate, normalize=normalize),
         )
         if found is not None:
             return self._registered(call, found)
         return await self.written(
             call,
-            lambda: registration.register(
-                state, types, candidate, normalize=normalize, force=force
-            ),
+            lambda: registration.register(self.state, candidate, normalize=normalize, force=force),
             lambda registered: self._registered(call, registered),
         )
 
-    async def delete_subject(self, request: Request) -> Response:
-        call = Call(request)
+    @operation("DELETE /subjects/{subject}", _PERMANENT, answer=list[int])
+    async def delete_subject(self, call: Call) -> Response:
+        """Delete all versions of a subject."""
         subject, permanent = call.subject, call.flag("permanent")
         return await self.written(
             call,
@@ -355,8 +263,9 @@ class SubjectRoutes(Answering):
             call.answer,
         )
 
-    async def delete_version(self, request: Request) -> Response:
-        call = Call(request)
+    @operation("DELETE /subjects/{subject}/versions/{version}", _PERMANENT, answer=int)
+    async def delete_version(self, call: Call) -> Response:
+        """Delete a version of a subject."""
         subject, version, permanent = call.subject, call.version, call.flag("permanent")
         return await self.written(
             call,
@@ -367,7 +276,7 @@ class SubjectRoutes(Answering):
     def _registered(self, call: Call, registered: Registered) -> Response:
         text = None
         if call.text("format").strip():
-            parsed = parsed_of(self.state, self.registry.types, candidate_of(registered.value))
+            parsed = parsed_of(self.state, candidate_of(registered.value))
             text = self.in_format(call, parsed)
         return call.answer(registered_answer(registered, text))
 

@@ -1,1 +1,1 @@
-"""Push: the records of a topic to who listens, by Server-Sent Events, WebSocket or webhook."""
+"""Streams of records by Server-Sent Events and WebSocket."""

@@ -1,4 +1,4 @@
-"""What a client has acknowledged, and how far its group may commit by that."""
+"""Acknowledgements of a client, and the offsets that its group may commit."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ from headrace.rest.errors import RestError, bad_request
 
 
 class Acknowledgements:
-    """An acknowledgement covers a record and all before it in its partition."""
+    """Tracks sent records; an acknowledgement covers all records up to its offset."""
 
     def __init__(self, unacknowledged_max: int) -> None:
         self._unacknowledged_max = unacknowledged_max
@@ -16,7 +16,7 @@ class Acknowledgements:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is unacknowledged that the client is sent no more for now."""
+        """True if the client must acknowledge records before it gets more."""
         return self._count >= self._unacknowledged_max
 
     @property
@@ -29,12 +29,12 @@ class Acknowledgements:
         self._count += 1
 
     def passed_over(self, partition: int, offset: int) -> bool:
-        """A record that the client does not want; whether it may be committed at once."""
+        """Note a filtered record; return whether it may be committed immediately."""
         self._seen[partition] = offset
         return not self._sent.get(partition)
 
     def acknowledge(self, partition: int, offset: int) -> int:
-        """The last offset that may be committed now."""
+        """Acknowledge up to an offset; return the last offset to commit."""
         waiting = self._sent.get(partition)
         if waiting is None or offset > self._seen[partition]:
             raise _never_sent(partition, offset)

@@ -1,4 +1,4 @@
-"""Records on their way to clients: shown once per form, however many clients want them."""
+"""Records for clients, encoded once per format for any number of clients."""
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
@@ -15,9 +15,9 @@ from headrace.rest.push.requested import Formats
 from headrace.rest.schemas import Schemas
 
 _OVERHEAD_BYTES = 500
-"""What a record costs beside its bytes."""
+"""Memory of a record in addition to its bytes."""
 PIECE_BYTES = 64 << 10
-"""How much a client is given at once: what a connection holds of it adds up over all clients."""
+"""Maximum size of a piece, which each connection may buffer."""
 _PIECE_ENTRIES = 100
 _VERDICTS_MAX = 64
 _ENCODER = msgspec.json.Encoder()
@@ -30,7 +30,7 @@ class ShownHeader(msgspec.Struct, frozen=True):
 
 
 class ShownRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record as clients see it; `error` says why a key or value could not be shown."""
+    """A record as clients see it; `error` is the reason for a key or value that is not shown."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class ShownRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Entry:
-    """A record, and what was made of it for those who asked already."""
+    """A record with its cached encodings and filter results."""
 
     __slots__ = (
         "_shown",
@@ -69,17 +69,17 @@ class Entry:
         self.headers = _headers(message)
         self.size = size_of(self.key, self.value, self.headers)
         self.id = ""
-        """Where the shared reader stands after this record."""
+        """The position of the shared reader after this record."""
         self._shown: dict[Formats, bytes] = {}
         self._verdicts: dict[tuple[Formats, str], bool] = {}
 
     @property
     def weight(self) -> int:
-        """What it comes to hold of memory, about: its bytes, and them shown in a form or two."""
+        """Estimated memory: its bytes, and their encodings in one or two formats."""
         return _OVERHEAD_BYTES + 3 * self.size
 
     def shown(self, formats: Formats) -> bytes:
-        """One line of JSON; `Showing.prepare` has made it."""
+        """Return one line of JSON, encoded by `Showing.prepare`."""
         return self._shown[formats]
 
     def is_shown(self, formats: Formats) -> bool:
@@ -89,7 +89,7 @@ class Entry:
         self._shown[formats] = text
 
     def verdict(self, formats: Formats, filter: Filter) -> bool:
-        """Whether a filter wants it; clients with the same filter ask once."""
+        """Return whether a filter accepts the record; cached for clients with the same filter."""
         known = self._verdicts.get((formats, filter.text))
         if known is None:
             known = filter.accepts(self._variables(formats))
@@ -111,7 +111,7 @@ class Entry:
 
 
 class Showing:
-    """Makes the JSON of records; where schemas are needed it waits for the registry in a thread."""
+    """Encodes records as JSON; with schemas it blocks on the registry."""
 
     def __init__(self, schemas: Schemas, formats: Formats) -> None:
         self._formats = formats
@@ -119,7 +119,7 @@ class Showing:
         self._value = _decoder(schemas, formats.value, is_key=False)
 
     def prepare(self, entries: Iterable[Entry]) -> None:
-        """Show those that nobody has asked for in these forms."""
+        """Encode records without a cached encoding."""
         for entry in entries:
             if not entry.is_shown(self._formats):
                 entry.keep_shown(self._formats, self._made(entry))
@@ -138,14 +138,14 @@ class Showing:
             wrong_key or wrong_value,
         )
         text = _ENCODER.encode(record)
-        # JSON is shown as it was written; layout in it would end the line of an event.
+        # JSON is kept as it was written; a line break would end the line of an event.
         if b"\n" in text or b"\r" in text:
             text = msgspec.json.format(text, indent=-1)
         return text
 
 
 def piece_after(entries: Sequence[Entry], start: int) -> list[Entry]:
-    """Entries from here on, bounded in number and in bytes; one goes however large it is."""
+    """Return entries from an index, bounded in number and bytes, but at least one."""
     end = min(len(entries), start + _PIECE_ENTRIES)
     size = 0
     for index in range(start, end):
@@ -157,14 +157,14 @@ def piece_after(entries: Sequence[Entry], start: int) -> list[Entry]:
 
 
 def message_size(message: Message) -> int:
-    """What a message holds of a piece."""
+    """Return the size of a message."""
     return size_of(_bytes(message.key()), _bytes(message.value()), _headers(message))
 
 
 def size_of(
     key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
 ) -> int:
-    """The bytes of a record."""
+    """Return the size of a record."""
     size = len(key or b"") + len(value or b"")
     return size + sum([len(name) + len(data or b"") for name, data in headers])
 
@@ -178,7 +178,7 @@ def _decoder(schemas: Schemas, format: Format, *, is_key: bool) -> Callable[[byt
 def _attempted(
     show: Callable[[bytes | None], Any], data: bytes | None, part: str
 ) -> tuple[Any, str | None]:
-    """A record that cannot be shown is told as such, and holds up none of the others."""
+    """Decode a part; return the error of an invalid one without affecting other records."""
     try:
         return show(data), None
     except (ValueError, HeadraceError, RecursionError) as error:

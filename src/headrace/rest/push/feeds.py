@@ -1,8 +1,8 @@
-"""What one client of a stream is given, wherever it comes from.
+"""Feeds: the records for one client of a stream.
 
-`PositionFeed` stands at offsets of its own: it reads by a consumer of its own while it is behind,
-and goes over to the shared tail as soon as nothing is missed by that. `GroupFeed` is a member of a
-consumer group.
+`PositionFeed` has its own offsets. It reads with its own consumer while it is behind, and switches
+to the shared tail once the tail has all further records. `GroupFeed` is a member of a consumer
+group.
 """
 
 import asyncio
@@ -21,36 +21,36 @@ _SLICE_S = 1.0
 
 
 class Feed(Protocol):
-    """Records in pieces, and where the client stands."""
+    """Records in pieces, and the position of the client."""
 
     async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
-        """The next records, each with the position after it; none if the time is up."""
+        """Return the next records with the positions after them; none after the timeout."""
         ...
 
     def position(self) -> str:
-        """Where the client stands after all that it was given."""
+        """Return the position after all returned records."""
         ...
 
     def delivered(self, partition: int, offset: int) -> None:
-        """The client has this record, and all before it in its partition."""
+        """Note that the client has all records up to this offset of a partition."""
         ...
 
     async def idle(self) -> None:
-        """Once in a while, when nothing more may be asked for yet."""
+        """Stay connected while no records may be read."""
         ...
 
     async def close(self) -> None: ...
 
 
 async def opened(hub: Hub, properties: Mapping[str, str], request: StreamRequest) -> Feed:
-    """The feed of a client; what is wrong is told here, before anything is sent."""
+    """Open the feed of a client, or raise an error before anything is sent."""
     if request.group is not None:
         return await GroupFeed.opened(hub, {**properties, "group.id": request.group}, request)
     return await PositionFeed.opened(hub, properties, request)
 
 
 class PositionFeed:
-    """Stands at offsets that nobody commits; the client keeps them."""
+    """Reads from offsets that the client keeps; nothing is committed."""
 
     def __init__(self, hub: Hub, properties: Mapping[str, str], request: StreamRequest) -> None:
         self._hub = hub
@@ -91,22 +91,22 @@ class PositionFeed:
             if entries is not None:
                 self._cursor += len(entries)
                 return self._numbered(entries)
-            await self._leave()
+            await self._leave_tail()
         assert self._reader is not None
-        # In slices, so that an end that is reached soon leads to the tail soon.
+        # In slices, so that the feed soon switches to the tail at the end.
         entries = await self._reader.read(min(timeout_s, _SLICE_S), PIECE_BYTES)
         if not entries:
-            await self._go_over()
+            await self._switch_to_tail()
         return self._numbered(entries)
 
     def position(self) -> str:
         return written(self._positions)
 
     def delivered(self, partition: int, offset: int) -> None:
-        """Nobody commits it."""
+        """Do nothing: no offsets are committed."""
 
     async def idle(self) -> None:
-        """Nobody misses it."""
+        """Do nothing: there is no group to stay in."""
 
     async def close(self) -> None:
         if self._tail is not None:
@@ -121,7 +121,7 @@ class PositionFeed:
         found = []
         for entry in entries:
             if entry.offset < positions.get(entry.partition, 0):
-                continue  # The ring begins before the client's place.
+                continue  # The ring begins before the client's position.
             positions[entry.partition] = entry.offset + 1
             found.append((entry, entry.id if self._is_aligned else written(positions)))
         if self._tail is not None and not self._is_aligned and self._cursor == self._tail.ring.end:
@@ -133,9 +133,9 @@ class PositionFeed:
         self._is_aligned = self._positions == tail.ring.positions and cursor == tail.ring.end
         tail.clients += 1
 
-    async def _go_over(self) -> None:
-        """Share the tail from here on, if it holds all that comes next."""
-        if self._hub.is_stopping:
+    async def _switch_to_tail(self) -> None:
+        """Switch to the shared tail if it has all further records."""
+        if self._hub.streams.is_stopping:
             return
         tail = await self._hub.tail(self._key)
         if tail.failure is None and tail.ring.holds_all_after(self._positions):
@@ -144,27 +144,26 @@ class PositionFeed:
             reader, self._reader = self._reader, None
             await self._hub.release(reader)
 
-    async def _leave(self) -> None:
-        """The ring has overtaken this client: it reads on by itself, at its own pace."""
+    async def _leave_tail(self) -> None:
+        """Switch to an own consumer, because the ring has dropped the next record."""
         reader = self._hub.reader(self._properties)
         assert self._tail is not None
         self._tail.clients -= 1
         self._tail, self._reader = None, reader
-        self._is_aligned = False  # Ids are the tail's only for records of the tail.
-        await reader.go_on(self._topic, self._positions)
+        self._is_aligned = False  # Only records of the tail have its ids.
+        await reader.start_at(self._topic, self._positions)
 
 
 class GroupFeed:
-    """A member of a group; what was delivered is committed once in a while."""
+    """A member of a group, which commits delivered records regularly."""
 
     def __init__(self, hub: Hub, reader: Reader, request: StreamRequest) -> None:
         self._hub = hub
         self._reader = reader
         self._topic = request.topic
-        # Who waits for acknowledgements has to be polled to stay a member, which a consumer is
-        # not while records lie ready in it.
+        # With acknowledgements, the consumer must be polled to stay a member, which requires that
+        # it has no pending records.
         self._bytes_max = None if request.acknowledges else PIECE_BYTES
-        self._is_held = False
         self._positions: dict[int, int] = {}
         self._committed_at = asyncio.get_running_loop().time()
 
@@ -181,9 +180,6 @@ class GroupFeed:
         return cls(hub, reader, request)
 
     async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
-        if self._is_held:
-            await self._reader.resume()
-            self._is_held = False
         found = []
         for entry in await self._read(timeout_s):
             self._positions[entry.partition] = entry.offset + 1
@@ -197,7 +193,6 @@ class GroupFeed:
         self._reader.note(self._topic, partition, offset + 1)
 
     async def idle(self) -> None:
-        self._is_held = True
         await self._reader.stay()
         await self._commit_if_due()
 
@@ -205,7 +200,7 @@ class GroupFeed:
         await self._hub.release(self._reader)
 
     async def _read(self, timeout_s: float) -> list[Entry]:
-        """In slices, as acknowledgements that come meanwhile are to be committed soon."""
+        """Read in slices, so that acknowledgements are committed soon."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while True:

@@ -1,8 +1,7 @@
-"""Which records a client wants: a small expression in CEL over the parts of a record.
+"""Filters of records: small expressions in CEL over the parts of a record.
 
-`value.amount > 100 && headers.region == "eu"`. What it may use is listed, and nothing that runs
-over lists is in the list, so the time for one record is bounded by the lengths of the expression
-and of the record.
+`value.amount > 100 && headers.region == "eu"`. Only listed functions are allowed, and none that
+iterates over lists, so the time per record is bounded by the lengths of expression and record.
 """
 
 import re
@@ -16,7 +15,7 @@ VARIABLES = ("key", "value", "headers", "topic", "partition", "offset", "timesta
 
 _LENGTH_MAX = 1_000
 _SUMS_MAX = 8
-"""Joining texts makes longer texts; so often, and no more."""
+"""Maximum number of concatenations, which make texts longer."""
 _PROGRAMS_MAX = 256
 _FUNCTIONS = frozenset(
     {
@@ -34,14 +33,14 @@ class _Program(Protocol):
 
 
 class Filter:
-    """An expression that was found usable."""
+    """A valid expression."""
 
     def __init__(self, text: str, program: _Program) -> None:
         self.text = text
         self._program = program
 
     def accepts(self, record: Mapping[str, Any]) -> bool:
-        """Whether it is true; what it cannot tell, as of a field that is missing, is not."""
+        """Return whether the expression is true; an error, such as a missing field, is false."""
         try:
             return self._program.execute(dict(record)) is True
         except _FAILURES:
@@ -50,7 +49,7 @@ class Filter:
 
 @lru_cache(_PROGRAMS_MAX)
 def compiled(text: str) -> Filter:
-    """The filter of an expression; a wrong one is answered with what is wrong with it."""
+    """Compile an expression, or raise the reason why it is invalid."""
     try:
         import cel
     except ImportError:
@@ -68,22 +67,22 @@ def compiled(text: str) -> Filter:
 
 def _check_text(text: str) -> None:
     if not text.strip() or len(text) > _LENGTH_MAX:
-        raise _wrong(f"it has {len(text)} letters; 1 to {_LENGTH_MAX} are allowed")
+        raise _wrong(f"it has {len(text)} characters; 1 to {_LENGTH_MAX} are allowed")
     if (found := _MACROS.search(text)) is not None:
-        raise _wrong(f"{found[1]}() runs over lists, whose length nothing bounds; leave it out")
+        raise _wrong(f"{found[1]}() iterates over lists, which is not allowed")
     if text.count("+") > _SUMS_MAX:
-        raise _wrong(f"it has more than {_SUMS_MAX} signs +")
+        raise _wrong(f"it has more than {_SUMS_MAX} operators +")
 
 
 def _check_names(variables: list[str], functions: list[str]) -> None:
     for name in variables:
         if name not in VARIABLES:
-            raise _wrong(f"there is no {name[:40]!r}; there are {', '.join(VARIABLES)}")
+            raise _wrong(f"{name[:40]!r} is unknown; variables are {', '.join(VARIABLES)}")
     for name in functions:
         if _NAME.fullmatch(name) and name not in _FUNCTIONS:
             allowed = ", ".join(sorted(_FUNCTIONS))
-            raise _wrong(f"{name[:40]}() may not be used; there are {allowed}")
+            raise _wrong(f"{name[:40]}() is not allowed; functions are {allowed}")
 
 
 def _wrong(reason: str) -> RestError:
-    return bad_request(f"the filter cannot be used: {reason[:300]}")
+    return bad_request(f"the filter is invalid: {reason[:300]}")

@@ -1,13 +1,15 @@
-"""All streams of a proxy: how many there may be, the tails that they share, and their end."""
+"""All streams of a proxy: their number, their shared tails, and their end."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from headrace.errors import HeadraceError
-from headrace.rest.errors import RestError, partition_not_found
+from headrace.http.streams import EventStreams
+from headrace.rest.errors import RestError
 from headrace.rest.push.reading import Reader
+from headrace.rest.push.requested import StreamRequest
 from headrace.rest.push.tail import Ring, Tail
 from headrace.rest.settings import RestSettings
 
@@ -15,23 +17,22 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 1.0
 _LINGER_S = 5.0
-"""How long a tail is read on that nobody listens to: clients come back."""
+"""Time for which a tail without clients is kept for new ones."""
 
 TailKey = tuple[tuple[tuple[str, str], ...], str, tuple[int, ...] | None]
-"""In whose name, of which topic, and which of its partitions."""
+"""Client properties, topic and selected partitions of a tail."""
 
 
 class Hub:
-    """Bounds streams and their consumers, and lets those at the tail share one."""
+    """Bounds the number of streams and their consumers, and shares consumers at the tail."""
 
     def __init__(self, settings: RestSettings) -> None:
         self._settings = settings
         self._tails: dict[TailKey, asyncio.Future[Tail]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._streams: set[asyncio.Task[None]] = set()
         self._clients = 0
         self._readers = 0
-        self.is_stopping = False
+        self.streams = EventStreams(settings.push_stall_ms / 1000)
 
     @property
     def clients(self) -> int:
@@ -39,14 +40,14 @@ class Hub:
 
     @property
     def readers(self) -> int:
-        """How many consumers read, those of tails among them."""
+        """Number of consumers, including those of tails."""
         return self._readers
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[None]:
-        """The place of one client; there are only so many."""
-        if self._clients >= self._settings.push_clients_max or self.is_stopping:
-            raise _full(f"{self._clients} clients listen (push.clients.max)")
+        """Count a client while this is open, or raise an error at the limit."""
+        if self._clients >= self._settings.push_clients_max or self.streams.is_stopping:
+            raise _full(f"{self._clients} clients (push.clients.max)")
         self._clients += 1
         try:
             yield
@@ -54,15 +55,15 @@ class Hub:
             self._clients -= 1
 
     def reader(self, properties: Mapping[str, str]) -> Reader:
-        """A consumer; who takes it gives it back by `release`."""
+        """Open a consumer, to be closed by `release`."""
         if self._readers >= self._settings.push_readers_max:
-            raise _full(f"{self._readers} consumers read for streams (push.readers.max)")
+            raise _full(f"{self._readers} consumers (push.readers.max)")
         reader = Reader(properties, self._settings.timeout_s)
         self._readers += 1
         return reader
 
     async def release(self, reader: Reader) -> None:
-        """Close a consumer, even if who held it is cancelled meanwhile."""
+        """Close a consumer, even if the caller is cancelled in the meantime."""
         self._readers -= 1
         task = asyncio.create_task(reader.close())
         self._tasks.add(task)
@@ -70,7 +71,7 @@ class Hub:
         await asyncio.shield(task)
 
     async def tail(self, key: TailKey) -> Tail:
-        """The tail of a topic, whose reading begins at the end if nobody listens yet."""
+        """Return the tail of a topic; a new one starts at the end."""
         known = self._tails.get(key)
         if known is None:
             known = self._tails[key] = asyncio.get_running_loop().create_future()
@@ -79,26 +80,15 @@ class Hub:
             task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(known)
 
-    def add_stream(self, task: "asyncio.Task[None]") -> None:
-        """Something that is told when the proxy stops, by being cancelled."""
-        self._streams.add(task)
-        task.add_done_callback(self._streams.discard)
-
-    def stop(self) -> None:
-        """End all streams; clients are told, and come back elsewhere or later."""
-        self.is_stopping = True
-        for task in self._streams:
-            task.cancel()
-
     async def close(self) -> None:
-        """Wait for streams to end, then for the consumers that they leave."""
-        self.stop()
-        for tasks in (self._streams, self._tasks):
-            if tasks:
-                await asyncio.wait(set(tasks), timeout=self._settings.timeout_s)
+        """Wait for the end of streams, then of their consumers."""
+        self.streams.stop()
+        await self.streams.ended(self._settings.timeout_s)
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=self._settings.timeout_s)
 
     async def _follow(self, key: TailKey, opened: "asyncio.Future[Tail]") -> None:
-        """Read the end of a topic for as long as anybody listens."""
+        """Read the tail of a topic while it has clients."""
         try:
             reader = self.reader(dict(key[0]))
         except HeadraceError as error:
@@ -111,28 +101,26 @@ class Hub:
             await self._append(reader, tail)
         except HeadraceError as error:
             if opened.done():
-                _log.warning("the shared reading of %s failed: %s", key[1], error)
+                _log.warning(
+                    "shared reader of a stream failed", extra={"topic": key[1], "error": str(error)}
+                )
                 opened.result().fail(error)
             else:
                 opened.set_exception(error)
         finally:
-            # Who comes now begins a new tail; nobody is left in this one, or all were told.
+            # New clients open a new tail; this one has no clients, or all get its error.
             del self._tails[key]
             await self.release(reader)
 
     async def _opened(self, reader: Reader, key: TailKey) -> Tail:
         _, topic, chosen = key
-        partitions = await reader.partitions_of(topic)
-        if chosen is not None and not set(partitions).issuperset(chosen):
-            raise partition_not_found()
-        ends = await reader.ends(topic, partitions if chosen is None else chosen)
-        await reader.go_on(topic, ends)
+        ends = await reader.begin(StreamRequest(topic=topic, partitions=chosen))
         return Tail(Ring(ends, self._settings.push_tail_bytes))
 
     async def _append(self, reader: Reader, tail: Tail) -> None:
         loop = asyncio.get_running_loop()
         used_at = loop.time()
-        while not self.is_stopping:
+        while not self.streams.is_stopping:
             entries = await reader.read(_POLL_S)
             if entries:
                 tail.append(entries)
@@ -144,12 +132,5 @@ class Hub:
 
 def _full(reason: str) -> RestError:
     return RestError(
-        503, 50301, f"this proxy is full: {reason}; try again later", headers={"Retry-After": "5"}
+        503, 50301, f"too many streams: {reason}; try again later", headers={"Retry-After": "5"}
     )
-
-
-async def cancelled(task: "asyncio.Task[None]") -> None:
-    """Cancel a task and wait for its end; what it fails with is its own affair."""
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

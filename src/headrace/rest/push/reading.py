@@ -1,26 +1,23 @@
-"""A consumer that reads for streams: its thread, its start, and its commits.
+"""The consumer of a stream: its thread, its start, and its commits.
 
-It is asked for records only when somebody takes them, and librdkafka fetches only a little ahead,
-so who reads slowly is read for slowly.
+Records are read only when a client takes them, and librdkafka prefetches little. So a slow client
+slows down its own stream.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
-from headrace.client.async_thread import SLICE_S, ClientThread
-from headrace.client.consumer import CommitFailed, Consumer
-from headrace.client.librdkafka import raised
-from headrace.client.rebalancing import RebalanceListener
+from headrace.client.async_consumer import AsyncConsumer
+from headrace.client.async_thread import Awaited
+from headrace.client.consumer import CommitFailed, Consumer, RebalanceListener
 from headrace.errors import HeadraceError, UnknownTopicOrPartition
-from headrace.rest.errors import no_answer, partition_not_found, topic_not_found
+from headrace.rest.errors import partition_not_found, topic_not_found
 from headrace.rest.push.entries import Entry, message_size
 from headrace.rest.push.requested import Start, StreamRequest
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -37,52 +34,39 @@ Place = tuple[str, int]
 
 
 class Reader:
-    """One consumer. Its calls follow each other in its thread; each has an end."""
+    """A consumer whose calls run in its thread, with the offsets to commit."""
 
     def __init__(self, properties: Mapping[str, str], timeout_s: float) -> None:
-        self._consumer = Consumer(
+        self._async = AsyncConsumer(
             {
                 **_PROPERTIES,
                 **properties,
                 "enable.auto.commit": "false",
                 "default.api.timeout.ms": str(int(timeout_s * 1000)),
-            }
+            },
+            # A start makes several requests, each with its own time limit.
+            call_timeout_s=timeout_s * 2,
         )
-        self._timeout_s = timeout_s
-        self._thread = ClientThread("headrace-rest-push")
+        self._consumer = self._async.plain
         self._to_commit: dict[Place, int] = {}
+        self._is_held = False
 
-    async def begin(self, request: StreamRequest) -> dict[int, int]:
-        """Read partitions from where a client wants it; the result is where that is."""
-        return await self._run(self._begin, request)
-
-    async def go_on(self, topic: str, positions: Mapping[int, int]) -> None:
-        """Read partitions from known offsets."""
-        await self._run(self._assign, topic, dict(positions))
-
-    async def join(self, topics: Sequence[str]) -> None:
-        """Read as a member of the group; topics that are missing are told at once."""
-        await self._run(self._join, list(topics))
-
-    async def ends(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        """The offsets after the last records."""
-        return await self._run(self._ends, topic, partitions)
-
-    async def partitions_of(self, topic: str) -> list[int]:
-        return await self._run(self._partitions_of, topic)
+    async def start_at(self, topic: str, positions: Mapping[int, int]) -> None:
+        """Start reading partitions at offsets."""
+        await self.call(lambda _: self._assign(topic, dict(positions)))
 
     async def read(self, timeout_s: float, bytes_max: int | None = None) -> list[Entry]:
-        """The next records, or none within the time; what is too much at once comes later."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        while True:
-            left_s = max(0.0, deadline - loop.time())
-            found = await self._run(self._read, min(left_s, SLICE_S), bytes_max)
-            if found or loop.time() >= deadline:
-                return found
+        """Return the next records up to a size, or none after the timeout."""
+        if self._is_held:
+            await self._async.resume()
+            self._is_held = False
+        await self._async.fetch(timeout_s)
+        if bytes_max is None:
+            return [Entry(one) for one in self._consumer.hand_out()]
+        return [Entry(one) for one in self._consumer.hand_out_within(bytes_max, message_size)]
 
     def note(self, topic: str, partition: int, next_offset: int) -> None:
-        """A record before this offset is done with; the next commit says so."""
+        """Note an offset for the next commit."""
         place = (topic, partition)
         self._to_commit[place] = max(next_offset, self._to_commit.get(place, 0))
 
@@ -90,36 +74,23 @@ class Reader:
     def has_to_commit(self) -> bool:
         return bool(self._to_commit)
 
-    async def commit(self) -> None:
-        """Tell the group what is done with, in the partitions that are still this member's."""
-        await self._run(self._commit)
-
-    async def lag(self) -> int:
-        """How many records the group has not done with, in this member's partitions."""
-        return await self._run(self._lag)
-
-    async def stay(self) -> None:
-        """Stay a member of the group without reading on, until `resume`."""
-        await self._run(self._stay)
-
-    async def resume(self) -> None:
-        await self._run(self._consumer.resume)
-
     async def close(self) -> None:
-        """Commit what is done with and leave; a broker that is away ends it, too."""
+        """Commit the noted offsets and leave the group, also if no broker answers."""
         try:
             if self._to_commit:
-                await self._run(self._commit)
+                await self.commit()
         except HeadraceError as error:
-            _log.warning("the last commit of a stream failed, records will come again: %s", error)
+            _log.warning(
+                "last commit of a stream failed, records will be delivered again",
+                extra={"error": str(error)},
+            )
         try:
-            await self._run(self._consumer.close_after_error)
+            await self._async.close_after_error()
         except HeadraceError as error:
-            _log.warning("a stream's consumer did not end well: %s", error)
-        finally:
-            self._thread.close()
+            _log.warning("consumer of a stream not closed", extra={"error": str(error)})
 
     def _begin(self, request: StreamRequest) -> dict[int, int]:
+        """Start reading as requested; return the start offsets."""
         known = self._partitions_of(request.topic)
         wanted = list(request.partitions) if request.partitions is not None else known
         if not set(known).issuperset({*wanted, *request.offsets}):
@@ -143,6 +114,7 @@ class Reader:
         return {one: self._bounds(request.topic, one)[0] for one in partitions}
 
     def _ends(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        """Return the end offsets of partitions."""
         return {one: self._bounds(topic, one)[1] for one in partitions}
 
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
@@ -152,10 +124,11 @@ class Reader:
         places = [TopicPartition(topic, one, offset) for one, offset in positions.items()]
         self._consumer.assign(places)
 
-    def _join(self, topics: list[str]) -> None:
+    def _join(self, topics: Sequence[str]) -> None:
+        """Join the group, or raise an error for missing topics."""
         for topic in topics:
             self._partitions_of(topic)
-        self._consumer.subscribe(topics, _CommitsFirst(self))
+        self._consumer.subscribe(list(topics), _CommitsFirst(self))
 
     def _partitions_of(self, topic: str) -> list[int]:
         try:
@@ -163,32 +136,29 @@ class Reader:
         except UnknownTopicOrPartition:
             raise topic_not_found() from None
 
-    def _read(self, timeout_s: float, bytes_max: int | None) -> list[Entry]:
-        if not self._consumer.fetch(timeout_s):
-            return []
-        if bytes_max is None:
-            return [Entry(one) for one in self._consumer.hand_out()]
-        return [Entry(one) for one in self._consumer.hand_out_within(bytes_max, message_size)]
-
     def _commit(self) -> None:
+        """Commit the noted offsets of partitions that are still assigned."""
         owned = {(one.topic, one.partition) for one in self._consumer.assignment()}
         taken, self._to_commit = self._to_commit, {}
         wanted = [TopicPartition(*one, offset) for one, offset in taken.items() if one in owned]
         try:
             self._consumer.commit(wanted)
         except CommitFailed as error:
-            # The next owners read on from the last commit, so these records come once more.
-            _log.info("a stream was too late with a commit: %s", error)
+            # The next owners continue after the last commit, so these records are delivered again.
+            _log.info("commit of a stream was too late", extra={"error": str(error)})
         except HeadraceError:
             for place, offset in taken.items():
                 self.note(*place, offset)
             raise
 
     def _stay(self) -> None:
+        """Stay a member of the group until the next `read`."""
+        self._is_held = True
         self._consumer.pause()
         self._consumer.fetch(0)
 
     def _lag(self) -> int:
+        """Return the lag of the group in the assigned partitions."""
         owned = self._consumer.assignment()
         total = 0
         for one in self._consumer.committed(owned):
@@ -196,19 +166,20 @@ class Reader:
             total += max(0, high - max(low, one.offset))
         return total
 
-    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            # A start asks several things, each of which has its own end.
-            async with asyncio.timeout(self._timeout_s * 2):
-                return await self._thread.run(call, *args, **kwargs)
-        except KafkaException as error:
-            raise raised(error) from None
-        except TimeoutError as error:
-            raise no_answer(f"it took too long: {error}") from error
+    begin = Awaited(_begin)
+    commit = Awaited(_commit)
+    ends = Awaited(_ends)
+    join = Awaited(_join)
+    lag = Awaited(_lag)
+    stay = Awaited(_stay)
+
+    async def call(self, function: Callable[["Reader"], T]) -> T:
+        """Call a function in the thread of the consumer."""
+        return await self._async.call(lambda _: function(self))
 
 
 class _CommitsFirst(RebalanceListener):
-    """Commits before partitions go, so that their next owners repeat as little as possible."""
+    """Commits before partitions are revoked, so that few records are delivered again."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -219,7 +190,7 @@ class _CommitsFirst(RebalanceListener):
         try:
             self._reader._commit()
         except HeadraceError as error:
-            _log.info("partitions went before a commit: %s", error)
+            _log.info("partitions revoked before a commit", extra={"error": str(error)})
 
     def on_partitions_lost(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        """They are another member's already; their commits are not ours any more."""
+        """Do nothing: lost partitions cannot be committed."""

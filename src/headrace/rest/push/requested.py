@@ -1,4 +1,4 @@
-"""What a client of a stream asks for, by the parameters of its address."""
+"""Requests for streams: the parameters of their addresses."""
 
 import datetime as dt
 import re
@@ -14,16 +14,16 @@ from headrace.rest.push import positions
 from headrace.rest.push.filters import Filter, compiled
 
 PARAMETERS = (
-    Parameter("group", "Read as a member of this consumer group, from where the group stands."),
+    Parameter("group", "Read as a member of this consumer group, after its committed offsets."),
     Parameter(
         "from",
-        "earliest, latest, milliseconds since 1970, or a time as 2026-03-01T12:00:00Z;"
-        " else latest. Of a group: where it begins when it has no commit.",
+        "earliest, latest (the default), milliseconds since 1970, or a time such as"
+        " 2026-03-01T12:00:00Z. For a group: the start without a commit.",
     ),
-    Parameter("offsets", "Where to begin in partitions, as 0:15,1:20; wins over `from`."),
-    Parameter("partitions", "Only these partitions, as 0,2."),
-    Parameter("format", "binary, json, string, avro, jsonschema or protobuf; else binary."),
-    Parameter("key_format", "The form of keys, where it is another."),
+    Parameter("offsets", "Start offsets of partitions, such as 0:15,1:20; override `from`."),
+    Parameter("partitions", "Only these partitions, such as 0,2."),
+    Parameter("format", "binary (the default), json, string, avro, jsonschema or protobuf."),
+    Parameter("key_format", "The format of keys; defaults to `format`."),
     Parameter("filter", "A CEL expression over key, value, headers, partition, offset, timestamp."),
     Parameter("ack", "client: commit what the client acknowledges (WebSocket, with a group)."),
 )
@@ -51,10 +51,10 @@ class Formats(msgspec.Struct, frozen=True):
 
 
 class StreamRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One client's wishes, found possible as far as that can be told without a broker."""
+    """A request for a stream, validated as far as possible without a broker."""
 
     topic: str
-    formats: Formats
+    formats: Formats = Formats(Format.BINARY, Format.BINARY)
     group: str | None = None
     start: Start = Start.LATEST
     timestamp_ms: int = 0
@@ -65,24 +65,24 @@ class StreamRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_at_the_tail(self) -> bool:
-        """Whether it wants nothing but what is written from now on."""
+        """True if the request is for new records only."""
         return self.start is Start.LATEST and not self.offsets and self.group is None
 
 
 def parsed(
     topic: str, given: Mapping[str, str], last_event_id: str | None, *, may_acknowledge: bool
 ) -> StreamRequest:
-    """The wishes of an address; whatever is wrong in it is named."""
+    """Parse the parameters of an address; errors name the invalid parameter."""
     if unknown := sorted(set(given) - _NAMES):
         names = ", ".join(sorted(_NAMES))
-        raise bad_request(f"there is no parameter {unknown[0][:40]!r}; there are {names}")
+        raise bad_request(f"unknown parameter {unknown[0][:40]!r}; parameters are {names}")
     if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise bad_request(f"{topic[:80]!r} is no name of a topic")
+        raise bad_request(f"{topic[:80]!r} is not a topic name")
     group = _group(given)
     start, timestamp_ms = _start(given.get("from", Start.LATEST))
     offsets = positions.parsed(given["offsets"], "offsets") if "offsets" in given else {}
     if group is not None and (offsets or "partitions" in given or start is Start.TIME):
-        raise bad_request("a group knows where it stands: leave out offsets, partitions and times")
+        raise bad_request("offsets, partitions and times are not allowed with a group")
     if last_event_id and group is None:
         offsets |= positions.parsed(last_event_id, "Last-Event-ID")
     return StreamRequest(
@@ -103,7 +103,7 @@ def _group(given: Mapping[str, str]) -> str | None:
     if group is not None and (
         not group.strip() or len(group) > _GROUP_LENGTH_MAX or not group.isprintable()
     ):
-        raise bad_request(f"group must be a name of 1 to {_GROUP_LENGTH_MAX} printable letters")
+        raise bad_request(f"group must be a name of 1 to {_GROUP_LENGTH_MAX} printable characters")
     return group
 
 
@@ -119,7 +119,7 @@ def _start(text: str) -> tuple[Start, int]:
     if moment is None or moment.tzinfo is None or moment.timestamp() < 0:
         raise bad_request(
             f"from is {text[:40]!r}; it must be earliest, latest, milliseconds since 1970, or a"
-            " time with a zone, as 2026-03-01T12:00:00Z"
+            " time with a zone, such as 2026-03-01T12:00:00Z"
         )
     return Start.TIME, round(moment.timestamp() * 1000)
 
@@ -151,9 +151,9 @@ def _acknowledges(given: Mapping[str, str], group: str | None, *, may_acknowledg
     if text is None:
         return False
     if text != "client":
-        raise bad_request(f"ack is {text[:40]!r}; it must be client, or left out")
+        raise bad_request(f"ack is {text[:40]!r}; it must be client")
     if not may_acknowledge:
-        raise bad_request("ack=client needs a WebSocket: events go one way only")
+        raise bad_request("ack=client requires a WebSocket")
     if group is None:
-        raise bad_request("ack=client needs a group, whose commits the acknowledgements are")
+        raise bad_request("ack=client requires a group, which commits the acknowledged records")
     return True

@@ -1,86 +1,82 @@
-"""`/topics/{topic}/stream`: the one address of a topic's records as they come."""
+"""`/topics/{topic}/stream`: records of a topic as they arrive."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from headrace.errors import HeadraceError
 from headrace.http.errors import NotAcceptable
 from headrace.http.negotiation import choose
-from headrace.http.operations import Operation, Parameter
+from headrace.http.streams import EVENT_STREAM
 from headrace.rest.errors import of_client, rendered
 from headrace.rest.push import feeds, requested
-from headrace.rest.push.events import EVENT_STREAM, EventStream
+from headrace.rest.push.delivering import Pieces, stopping
+from headrace.rest.push.events import end, events
 from headrace.rest.push.feeds import Feed
 from headrace.rest.push.requested import StreamRequest
 from headrace.rest.push.sockets import SocketStream, check_origin
-from headrace.rest.service import Service
+from headrace.rest.routing import Routes, operation
 
 _PATH = "/topics/{topic}/stream"
 
 
-class StreamRoutes:
-    """Streams by both ways."""
+class StreamRoutes(Routes):
+    """Streams as Server-Sent Events and by WebSocket."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._hub = service.hub
+    def sockets(self) -> dict[str, Callable[[WebSocket], Awaitable[None]]]:
+        return {_PATH: self.socket}
 
-    def operations(self) -> list[Operation]:
-        return [
-            Operation(
-                "GET",
-                _PATH,
-                self.stream,
-                "Get records as they come, as Server-Sent Events; an event's id is the position"
-                " after it, and Last-Event-ID goes on from there. A WebSocket to the same address"
-                " gets JSON messages, and with ack=client commits what it acknowledges by"
-                ' {"type":"ack","partition":0,"offset":15}.',
-                (Parameter("topic", "The topic.", "path"), *requested.PARAMETERS),
-                answer_types=(EVENT_STREAM,),
-                errors={
-                    400: "A parameter is wrong; the message says which.",
-                    404: "There is no such topic or partition.",
-                    406: "The client does not take text/event-stream.",
-                    503: "As many clients listen as may.",
-                },
-            )
-        ]
-
-    def routes(self) -> list[BaseRoute]:
-        return [WebSocketRoute(_PATH, self.socket)]
-
+    @operation(
+        "GET",
+        _PATH,
+        "Read records as they arrive, as Server-Sent Events; an event's id is the position"
+        " after it, and Last-Event-ID resumes there. A WebSocket to the same address"
+        " gets JSON messages, and with ack=client commits the records acknowledged by"
+        ' {"type":"ack","partition":0,"offset":15}.',
+        *requested.PARAMETERS,
+        answer_types=(EVENT_STREAM,),
+        errors={
+            400: "A parameter is invalid; the message names it.",
+            404: "The topic or partition does not exist.",
+            406: "The client does not accept text/event-stream.",
+            503: "The proxy has its maximum of clients.",
+        },
+    )
     async def stream(self, request: Request) -> Response:
         if choose(request.headers.get("accept", ""), (EVENT_STREAM,)) is None:
             raise NotAcceptable(f"HTTP 406 Not Acceptable: streams come as {EVENT_STREAM}")
         wanted = self._wanted(request, may_acknowledge=False)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._hub.client())
+            await stack.enter_async_context(self.service.hub.client())
             feed = await self._feed(request, wanted)
             stack.push_async_callback(feed.close)
-            schemas, settings = self._service.schemas, self._service.settings
-            answer = EventStream(feed, wanted, schemas, self._hub, settings)
+            pieces = Pieces(feed, wanted, self.service.schemas)
+            answer = self.service.hub.streams.answer(
+                events(request.scope, feed, pieces, wanted, self.service.settings),
+                last=end(stopping()),
+                context={"topic": wanted.topic},
+            )
             return _Held(answer, stack.pop_all())
 
     async def socket(self, websocket: WebSocket) -> None:
         async with AsyncExitStack() as stack:
             try:
-                check_origin(websocket, self._service.settings.origins)
+                check_origin(websocket, self.service.settings.origins)
                 wanted = self._wanted(websocket, may_acknowledge=True)
-                await stack.enter_async_context(self._hub.client())
+                await stack.enter_async_context(self.service.hub.client())
                 feed = await self._feed(websocket, wanted)
                 stack.push_async_callback(feed.close)
-                schemas, settings = self._service.schemas, self._service.settings
+                schemas, settings = self.service.schemas, self.service.settings
                 stream = SocketStream(websocket, feed, wanted, schemas, settings)
             except HeadraceError as error:
                 await websocket.send_denial_response(rendered(of_client(error)))
                 return
             await websocket.accept()
-            await stream.run(self._hub)
+            await stream.run(self.service.hub)
 
     def _wanted(self, connection: HTTPConnection, *, may_acknowledge: bool) -> StreamRequest:
         return requested.parsed(
@@ -91,12 +87,12 @@ class StreamRoutes:
         )
 
     async def _feed(self, connection: HTTPConnection, wanted: StreamRequest) -> Feed:
-        properties = self._service.clients(connection).consumer_properties()
-        return await feeds.opened(self._hub, properties, wanted)
+        properties = self.service.clients(connection).consumer_properties()
+        return await feeds.opened(self.service.hub, properties, wanted)
 
 
 class _Held(Response):
-    """An answer that gives back what it holds at its end, whatever end that is."""
+    """An answer that releases its resources when it ends, also by an error."""
 
     def __init__(self, answer: Response, held: AsyncExitStack) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""WebSocket: a stream as JSON messages, with acknowledgements if the client wants to give them.
+"""WebSocket: a stream as JSON messages, optionally with acknowledgements.
 
-To the client go `{"type": "record", ...}`, `{"type": "heartbeat", "position": "0:15"}` and, as the
-last one, `{"type": "end", ...}` with what ended it. With `ack=client` it answers records by
-`{"type": "ack", "partition": 0, "offset": 15}`, which covers the record and all before it in its
-partition; only so much may be unacknowledged before nothing more is sent.
+The client gets `{"type": "record", ...}`, `{"type": "heartbeat", "position": "0:15"}` and, as the
+last message, `{"type": "end", ...}` with the reason. With `ack=client` it acknowledges records by
+`{"type": "ack", "partition": 0, "offset": 15}`, which covers all records of the partition up to the
+offset. A limit on unacknowledged records pauses the stream.
 """
 
 import asyncio
@@ -15,22 +15,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from headrace.errors import HeadraceError
 from headrace.http.cors import foreign_origin
 from headrace.http.errors import HttpError
-from headrace.http.server import ABORT_KEY
+from headrace.http.streams import Stalled, cancelled, disconnect, sent, taken
 from headrace.rest.errors import RestError, bad_request, body_of, of_client
 from headrace.rest.push.acknowledgements import Acknowledgements
-from headrace.rest.push.delivering import (
-    Lifetime,
-    Piece,
-    Pieces,
-    Stalled,
-    over,
-    sent,
-    stopping,
-    taken,
-)
+from headrace.rest.push.delivering import Lifetime, Piece, Pieces, over, stopping
 from headrace.rest.push.entries import Entry
 from headrace.rest.push.feeds import Feed
-from headrace.rest.push.hub import Hub, cancelled
+from headrace.rest.push.hub import Hub
 from headrace.rest.push.requested import StreamRequest
 from headrace.rest.schemas import Schemas
 from headrace.rest.settings import RestSettings
@@ -43,7 +34,7 @@ _IDLE_S = 1.0
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, tag="ack"):
-    """What a client may say."""
+    """A message of a client."""
 
     partition: int
     offset: int
@@ -53,9 +44,9 @@ _DECODER = msgspec.json.Decoder(Acknowledgement)
 
 
 def check_origin(websocket: WebSocket, origins: tuple[str, ...]) -> None:
-    """Pages of other sites may not open sockets, which browsers leave to the server to forbid."""
+    """Reject pages of other sites, because browsers do not restrict WebSockets."""
     if foreign_origin(websocket.headers, origins) is not None:
-        raise RestError(403, 403, "pages of this origin may not ask (access.control.allow.origin)")
+        raise RestError(403, 403, "this origin is not allowed (access.control.allow.origin)")
 
 
 class SocketStream:
@@ -78,16 +69,16 @@ class SocketStream:
         )
         self._stall_s = settings.push_stall_ms / 1000
         self._acknowledgements = Acknowledgements(settings.push_unacknowledged_max)
-        self._heard = asyncio.Event()
+        self._acknowledged = asyncio.Event()
 
     async def run(self, hub: Hub) -> None:
-        """Send and listen until one of both ends."""
+        """Send and receive until either ends."""
         delivering = asyncio.create_task(self._deliver())
-        hub.add_stream(delivering)
+        hub.streams.add(delivering)
         listening = asyncio.create_task(self._listen())
         try:
             await asyncio.wait({delivering, listening}, return_when=asyncio.FIRST_COMPLETED)
-            await self._tell_end(hub, delivering, listening)
+            await self._report_end(delivering, listening)
         finally:
             await _ended(listening)
             await _ended(delivering)
@@ -124,24 +115,24 @@ class SocketStream:
             await self._send_record(entry)
 
     async def _until_room(self) -> None:
-        """Wait for acknowledgements while too many are missing, but not forever."""
+        """Wait for acknowledgements while too many are missing, up to a time limit."""
         loop = asyncio.get_running_loop()
-        heard_at = loop.time()
+        acknowledged_at = loop.time()
         while self._acknowledgements.is_full:
-            self._heard.clear()
+            self._acknowledged.clear()
             try:
                 async with asyncio.timeout(_IDLE_S):
-                    await self._heard.wait()
-                heard_at = loop.time()
+                    await self._acknowledged.wait()
+                acknowledged_at = loop.time()
             except TimeoutError:
-                if loop.time() - heard_at >= self._stall_s:
-                    raise self._unheard() from None
+                if loop.time() - acknowledged_at >= self._stall_s:
+                    raise self._unacknowledged() from None
                 await self._feed.idle()
 
-    def _unheard(self) -> RestError:
+    def _unacknowledged(self) -> RestError:
         return bad_request(
-            f"nothing was acknowledged for {self._stall_s:g} seconds while"
-            " push.unacknowledged.max records wait for it"
+            f"nothing was acknowledged for {self._stall_s:g} seconds although"
+            " push.unacknowledged.max records are unacknowledged"
         )
 
     async def _send_record(self, entry: Entry) -> None:
@@ -155,52 +146,49 @@ class SocketStream:
         while True:
             text = await self._websocket.receive_text()
             if not self._request.acknowledges:
-                raise bad_request("nothing is expected from you; ack=client lets you acknowledge")
+                raise bad_request("messages are accepted with ack=client only")
             self._acknowledge(text)
-            self._heard.set()
+            self._acknowledged.set()
 
     def _acknowledge(self, text: str) -> None:
         try:
             given = _DECODER.decode(text)
         except (msgspec.MsgspecError, RecursionError) as error:
             raise bad_request(
-                f'the message is no acknowledgement, as {{"type":"ack","partition":0,"offset":15}}'
-                f" is: {error}"
+                'not an acknowledgement such as {"type":"ack","partition":0,"offset":15}'
+                f": {error}"
             ) from None
         last = self._acknowledgements.acknowledge(given.partition, given.offset)
         self._feed.delivered(given.partition, last)
 
-    async def _tell_end(
-        self, hub: Hub, delivering: "asyncio.Task[None]", listening: "asyncio.Task[None]"
+    async def _report_end(
+        self, delivering: "asyncio.Task[None]", listening: "asyncio.Task[None]"
     ) -> None:
         ended = listening if listening.done() else delivering
         failure = stopping() if ended.cancelled() else ended.exception()
         if isinstance(failure, Stalled):
-            _log.warning("a client of %s is dropped: %s", self._request.topic, failure)
-            abort = self._websocket.scope.get("state", {}).get(ABORT_KEY)
-            if abort is not None:
-                abort()
+            disconnect(self._websocket.scope, failure, {"topic": self._request.topic})
             return
         if failure is None or isinstance(failure, WebSocketDisconnect):
             return
         if not isinstance(failure, HeadraceError):
-            _log.error("a stream of %s failed", self._request.topic, exc_info=failure)
-            failure = HttpError("something is wrong on our side; the server's log says what")
-        # What is being sent goes out whole before the last word.
+            _log.error("stream failed", extra={"topic": self._request.topic}, exc_info=failure)
+            failure = HttpError("internal error; see the log of the server")
+        # Complete the message in progress before the last one.
         await _ended(delivering)
-        await self._say_end(of_client(failure))
+        await self._send_end(of_client(failure))
 
-    async def _say_end(self, error: HttpError) -> None:
+    async def _send_end(self, error: HttpError) -> None:
         body = {"type": "end", **msgspec.structs.asdict(body_of(error))}
         try:
             await self._send(msgspec.json.encode(body).decode())
             await self._websocket.close(_ENDS.get(error.status, _UNEXPECTED))
         except (WebSocketDisconnect, RuntimeError, Stalled):
-            return  # Nobody is left to be told.
+            return  # The client has disconnected.
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:
-    """The end of a task; how it ended was looked at, or is told by the other one's end."""
+    """End a task; its error is reported elsewhere."""
     try:
         await cancelled(task)
     except (HeadraceError, WebSocketDisconnect, RuntimeError):

@@ -1,8 +1,8 @@
-"""The end of a topic, read once for all who listen there.
+"""The tail of a topic, read once for all its clients.
 
-One consumer reads; the newest records lie in a ring of bounded size, and each client has but a
-number in it. A client that the ring has overtaken has to read for itself for a while. So memory
-does not grow with the clients, nor with the slowest of them.
+One consumer reads into a ring of bounded size, and each client has a cursor in it. A client whose
+next record was dropped reads with its own consumer for a while. So memory grows neither with the
+number of clients nor with their lag.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ _ENTRIES_MAX = 10_000
 
 
 class Ring:
-    """The newest records in their order, by numbers that only grow."""
+    """The newest records in order, numbered by a growing counter."""
 
     def __init__(self, positions: Mapping[int, int], bytes_max: int) -> None:
         self.positions = dict(positions)
-        """Where the reading stands: the offsets that come next."""
+        """The next offsets of the reader."""
         self._oldest = dict(positions)
         self._entries: list[Entry] = []
         self._bytes = 0
@@ -33,7 +33,7 @@ class Ring:
 
     @property
     def end(self) -> int:
-        """The number of the record that comes next."""
+        """The number of the next record."""
         return self._first + len(self._entries)
 
     def __len__(self) -> int:
@@ -48,19 +48,19 @@ class Ring:
         self._trim()
 
     def after(self, cursor: int) -> list[Entry] | None:
-        """Some records from this number on; None if the first of them have gone already."""
+        """Return records from a number on; None if the first one was dropped."""
         if cursor < self._first:
             return None
         return piece_after(self._entries, cursor - self._first)
 
     def holds_all_after(self, positions: Mapping[int, int]) -> bool:
-        """Whether who stands there misses nothing by going on with the ring."""
+        """Return whether the ring has all records after these positions."""
         return positions.keys() == self._oldest.keys() and all(
             positions[one] >= offset for one, offset in self._oldest.items()
         )
 
     def _trim(self) -> None:
-        """Drop a quarter at a time: a list is cut at its front at the price of its length."""
+        """Drop a quarter at a time, because removing the front of a list costs its length."""
         while self._entries and (
             self._bytes > self._bytes_max or len(self._entries) > _ENTRIES_MAX
         ):
@@ -73,7 +73,7 @@ class Ring:
 
 
 class Tail:
-    """A ring, and who waits for its next record."""
+    """A ring, and the clients that wait for its next record."""
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
@@ -90,7 +90,7 @@ class Tail:
         self._wake()
 
     async def after(self, cursor: int, timeout_s: float) -> list[Entry] | None:
-        """Like the ring's, but it waits for a record if there is none yet."""
+        """Return records like the ring, but wait for the first one."""
         deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
             if self.failure is not None:

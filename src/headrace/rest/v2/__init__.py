@@ -1,1 +1,1 @@
-"""The interface of version 2: topics, produce, and consumers with a name."""
+"""Version 2: topics, produce and consumer instances."""

@@ -1,4 +1,4 @@
-"""Records into a topic or one of its partitions: POST /topics/{topic}[/partitions/{partition}]."""
+"""Produce records to a topic or a partition: POST /topics/{topic}[/partitions/{partition}]."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -12,7 +12,7 @@ from headrace.client.librdkafka import exception_for
 from headrace.client.loop_producer import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
 from headrace.errors import HeadraceError
 from headrace.http.bodies import read_body
-from headrace.http.operations import Operation, Parameter
+from headrace.http.operations import Method
 from headrace.rest import overrides
 from headrace.rest.errors import (
     KAFKA_AUTHENTICATION,
@@ -29,39 +29,34 @@ from headrace.rest.errors import (
     value_schema_missing,
 )
 from headrace.rest.formats import V2_BODY_TYPES, V2_JSON, answer_type, produced_format
-from headrace.rest.numbers import INT32_MAX, whole
-from headrace.rest.payloads import at_record, encoder, without_layout
-from headrace.rest.service import Service
-from headrace.rest.v2.answers import invalid_json, parsed
+from headrace.rest.numbers import Int32, Int64, whole
+from headrace.rest.payloads import at_record, decoded_body, encoder, invalid_body
+from headrace.rest.routing import Routes, operation
+from headrace.rest.schemas import V2Schemas
 
 _RECORD_CODES = frozenset({KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION, KAFKA_RETRIABLE})
 _STATUS_OF = {KAFKA_AUTHENTICATION: 401, KAFKA_AUTHORIZATION: 403}
 
-Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 Encode = Callable[[Raw], bytes | None]
 
 
 class ProducedRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A record; the key and the value have the form that the Content-Type names."""
+    """A record; the Content-Type names the format of its key and value."""
 
     value: Raw | UnsetType = UNSET
     key: Raw | UnsetType = UNSET
-    partition: Partition | None = None
-    timestamp: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] | None = None
+    partition: Int32 | None = None
+    timestamp: Int64 | None = None
 
 
-class ProduceBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Records, and what their schemas are where their form needs some."""
+class ProduceBody(V2Schemas, forbid_unknown_fields=True, kw_only=True):
+    """Records, and their schemas for formats that require them."""
 
     records: Annotated[list[ProducedRecord], Meta(min_length=1)]
-    key_schema: str | None = None
-    key_schema_id: int | None = None
-    value_schema: str | None = None
-    value_schema_id: int | None = None
 
 
 class PartitionOffset(msgspec.Struct, gc=False):
-    """Where a record lies, or why it lies nowhere."""
+    """The partition and offset of a record, or its error."""
 
     partition: int | None
     offset: int | None
@@ -70,7 +65,7 @@ class PartitionOffset(msgspec.Struct, gc=False):
 
 
 class ProduceAnswer(msgspec.Struct):
-    """One entry for each record, in their order."""
+    """One entry per record, in the order of the records."""
 
     offsets: list[PartitionOffset]
     key_schema_id: int | None = None
@@ -81,75 +76,53 @@ _DECODER = msgspec.json.Decoder(ProduceBody)
 _ENCODER = msgspec.json.Encoder()
 
 
-class ProduceRoutes:
-    """The two ways to produce of version 2."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def operations(self) -> list[Operation]:
-        topic = Parameter("topic", "The topic.", "path")
-        partition = Parameter("partition", "The partition.", "path", "integer")
-        chosen = [
-            Parameter(name, "A property of the producer for this request.")
-            for name in sorted(overrides.PRODUCER)
-        ]
-        errors = {
-            400: "The body is no JSON, or a key or value is not of its form.",
-            404: "There is no such topic or partition.",
-            408: "The registry did not take or give a schema.",
+def _produce(path: str, summary: str) -> Callable[[Method], Method]:
+    return operation(
+        "POST",
+        path,
+        summary,
+        *overrides.PARAMETERS,
+        body=ProduceBody,
+        body_types=V2_BODY_TYPES,
+        answer=ProduceAnswer,
+        answer_types=(V2_JSON,),
+        errors={
+            400: "The body is not valid JSON, or a key or value does not have its format.",
+            404: "The topic or partition does not exist.",
+            408: "The registry did not answer.",
             413: "The body is too large, or has too many records.",
-            415: "The Content-Type names no form of records.",
-            422: "The body has another shape, or a value does not fit its schema.",
-        }
-        return [
-            Operation(
-                "POST",
-                "/topics/{topic}",
-                self.to_topic,
-                "Produce records to a topic.",
-                parameters=(topic, *chosen),
-                body=ProduceBody,
-                body_types=V2_BODY_TYPES,
-                answer=ProduceAnswer,
-                answer_types=(V2_JSON,),
-                errors=errors,
-            ),
-            Operation(
-                "POST",
-                "/topics/{topic}/partitions/{partition}",
-                self.to_partition,
-                "Produce records to a partition.",
-                parameters=(topic, partition, *chosen),
-                body=ProduceBody,
-                body_types=V2_BODY_TYPES,
-                answer=ProduceAnswer,
-                answer_types=(V2_JSON,),
-                errors=errors,
-            ),
-        ]
+            415: "The Content-Type does not name a format of records.",
+            422: "The body has another shape, or a value does not match its schema.",
+        },
+    )
 
+
+class ProduceRoutes(Routes):
+    """Produce records by version 2."""
+
+    @_produce("/topics/{topic}", "Produce records to a topic.")
     async def to_topic(self, request: Request) -> Response:
         return await self._produce(request, None)
 
+    @_produce("/topics/{topic}/partitions/{partition}", "Produce records to a partition.")
     async def to_partition(self, request: Request) -> Response:
         return await self._produce(request, partition_in(request))
 
     async def _produce(self, request: Request, partition: int | None) -> Response:
         format, media_type = produced_format(request), answer_type(request)
-        sender = self._sender(request)
+        sender = self.service.sender(request)
         topic = request.path_params["topic"]
-        body = await read_body(request, self._service.settings.request_max_bytes)
-        given = _parsed(body, self._service.settings.produce_records_max)
+        body = await read_body(request, self.service.settings.request_max_bytes)
+        given = _parsed(body, self.service.settings.produce_records_max)
         keys = values = None
         if format.requires_schema:
-            keys, values = await self._service.schemas.of_v2(topic, format, given)
+            keys, values = await self.service.schemas.of_v2(topic, format, given)
         plain = None if format.requires_schema else encoder(format)
         records = _outgoing(
             given.records,
             partition,
-            plain or _without_key_schema if keys is None else keys.encode,
-            plain or _without_value_schema if values is None else values.encode,
+            plain or _only_null(key_schema_missing) if keys is None else keys.encode,
+            plain or _only_null(value_schema_missing) if values is None else values.encode,
         )
         if partition is not None and partition >= await _size(sender, topic, partition):
             raise partition_not_found()
@@ -160,39 +133,31 @@ class ProduceRoutes:
         )
         return Response(_ENCODER.encode(answer), _status(answer), media_type=media_type)
 
-    def _sender(self, request: Request) -> RecordSender:
-        clients = self._service.clients(request)
-        if not request.scope["query_string"]:
-            return clients.sender()
-        given = dict(request.query_params)
-        return clients.sender(overrides.checked(given, overrides.PRODUCER, bad_request))
 
+def _only_null(missing: Callable[[], RestError]) -> Encode:
+    """Return the encoder of parts without a schema, where their format requires one."""
 
-def _without_key_schema(raw: Raw) -> bytes | None:
-    if bytes(raw) == b"null":
-        return None
-    raise key_schema_missing()
+    def encode(raw: Raw) -> bytes | None:
+        if bytes(raw) == b"null":
+            return None
+        raise missing()
 
-
-def _without_value_schema(raw: Raw) -> bytes | None:
-    if bytes(raw) == b"null":
-        return None
-    raise value_schema_missing()
+    return encode
 
 
 def partition_in(request: Request) -> int:
-    """The partition that a path names; what is no number is no partition."""
+    """Return the partition in the path; any text other than a number is not found."""
     text = request.path_params["partition"]
     found = whole(text)
     if found is None:
-        raise RestError(404, 404, f"HTTP 404 Not Found: {text[:40]!r} is no number of a partition")
+        raise RestError(404, 404, f"HTTP 404 Not Found: {text[:40]!r} is not a partition number")
     return found
 
 
 async def send_all(
     sender: RecordSender, topic: str, records: list[OutgoingRecord]
 ) -> list[PartitionOffset]:
-    """Send what can be sent; a record for a partition that is not there fails alone."""
+    """Send records; one for a missing partition fails without affecting the others."""
     chosen = max([one.partition for one in records])
     count = await _size(sender, topic, chosen)
     if chosen < count:
@@ -204,7 +169,7 @@ async def send_all(
 
 
 async def _size(sender: RecordSender, topic: str, partition: int) -> int:
-    """How many partitions there are, asked anew if one is wanted that was not there before."""
+    """Return the number of partitions; refresh it if the wanted partition is missing."""
     count = await sender.partitions_of(topic)
     if partition >= count:
         sender.forget(topic)
@@ -213,7 +178,6 @@ async def _size(sender: RecordSender, topic: str, partition: int) -> int:
 
 
 def placed(sent: list[Sent]) -> list[PartitionOffset]:
-    """Where records lie, or why they lie nowhere."""
     return [
         PartitionOffset(*one.place) if one.error is None else _failed(exception_for(one.error))
         for one in sent
@@ -227,7 +191,7 @@ def _failed(failure: HeadraceError) -> PartitionOffset:
 
 
 def _status(answer: ProduceAnswer) -> int:
-    """Records fail one by one in an answer that is fine, but not for want of permission."""
+    """Return 200 although records may have failed, but 401 or 403 for a missing permission."""
     for one in answer.offsets:
         if one.error_code in _STATUS_OF:
             return _STATUS_OF[one.error_code]
@@ -237,11 +201,7 @@ def _status(answer: ProduceAnswer) -> int:
 def _parsed(body: bytes, records_max: int) -> ProduceBody:
     if not body:
         raise bad_request("the body is empty; records are required")
-    try:
-        body = without_layout(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid_json(error) from None
-    given = parsed(body, _DECODER)
+    given = decoded_body(body, _DECODER, invalid_body, has_raw_parts=True)
     if len(given.records) > records_max:
         raise RestError(
             413,
@@ -255,7 +215,7 @@ def _parsed(body: bytes, records_max: int) -> ProduceBody:
 def _outgoing(
     records: list[ProducedRecord], partition: int | None, keys: Encode, values: Encode
 ) -> list[OutgoingRecord]:
-    """The records as bytes. This runs for every record, so it calls as little as it can."""
+    """Encode records. Runs for every record, so calls are kept to a minimum."""
     outgoing = []
     for record in records:
         value, key = record.value, record.key
@@ -277,7 +237,7 @@ def _outgoing(
 def _placed_error(
     error: RestError, index: int, record: ProducedRecord, values: Encode
 ) -> RestError:
-    """The error with whose it is; the value is encoded first, so it is the value's if it fails."""
+    """Name the failed part: the value if encoding it again fails, as it is encoded first."""
     part = "key"
     try:
         if record.value is not UNSET:

@@ -1,4 +1,7 @@
-"""Topics, partitions and brokers as version 2 shows them."""
+"""Topics, partitions and brokers of version 2."""
+
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -7,13 +10,15 @@ from starlette.responses import Response
 from headrace.client.admin import Admin
 from headrace.client.descriptions import PartitionDescription, TopicDescription
 from headrace.client.partitions import EARLIEST, LATEST
-from headrace.http.operations import Operation, Parameter
+from headrace.http.operations import Method
 from headrace.rest.errors import failure_of, partition_not_found, topic_not_found
 from headrace.rest.formats import V2_JSON
-from headrace.rest.service import Service
+from headrace.rest.routing import Routes, operation
 from headrace.rest.v2.answers import answer
 from headrace.rest.v2.produce import partition_in
 
+_PARTITION = "/topics/{topic}/partitions/{partition}"
+_MISSING = {404: "The topic or partition does not exist."}
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION")
 
 
@@ -44,82 +49,21 @@ class BrokersAnswer(msgspec.Struct, frozen=True):
     brokers: list[int]
 
 
-class TopicRoutes:
-    """What can be looked at."""
+def _read(path: str, summary: str, answer: Any) -> Callable[[Method], Method]:
+    return operation("GET", path, summary, answer=answer, answer_types=(V2_JSON,), errors=_MISSING)
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
 
-    def operations(self) -> list[Operation]:
-        topic = Parameter("topic", "The topic.", "path")
-        partition = Parameter("partition", "The partition.", "path", "integer")
-        missing = {404: "There is no such topic or partition."}
-        types = (V2_JSON,)
-        return [
-            Operation(
-                "GET",
-                "/topics",
-                self.all,
-                "The names of all topics.",
-                answer=list[str],
-                answer_types=types,
-            ),
-            Operation(
-                "GET",
-                "/topics/{topic}",
-                self.topic,
-                "A topic with its configs and partitions.",
-                parameters=(topic,),
-                answer=TopicAnswer,
-                answer_types=types,
-                errors=missing,
-            ),
-            Operation(
-                "GET",
-                "/topics/{topic}/partitions",
-                self.partitions,
-                "The partitions of a topic.",
-                parameters=(topic,),
-                answer=list[PartitionAnswer],
-                answer_types=types,
-                errors=missing,
-            ),
-            Operation(
-                "GET",
-                "/topics/{topic}/partitions/{partition}",
-                self.partition,
-                "A partition.",
-                parameters=(topic, partition),
-                answer=PartitionAnswer,
-                answer_types=types,
-                errors=missing,
-            ),
-            Operation(
-                "GET",
-                "/topics/{topic}/partitions/{partition}/offsets",
-                self.offsets,
-                "Where a partition begins and ends.",
-                parameters=(topic, partition),
-                answer=OffsetsAnswer,
-                answer_types=types,
-                errors=missing,
-            ),
-            Operation(
-                "GET",
-                "/brokers",
-                self.brokers,
-                "The ids of all brokers.",
-                answer=BrokersAnswer,
-                answer_types=types,
-            ),
-        ]
+class TopicRoutes(Routes):
+    """Describe topics, partitions and brokers."""
 
+    @_read("/topics", "List the names of topics.", list[str])
     async def all(self, request: Request) -> Response:
-        names = await self._service.clients(request).admin.run(
+        names = await self.service.clients(request).admin.run(
             lambda admin: admin.cluster.topic_names()
         )
         return answer(request, names)
 
+    @_read("/topics/{topic}", "Describe a topic with its configs and partitions.", TopicAnswer)
     async def topic(self, request: Request) -> Response:
         name = request.path_params["topic"]
 
@@ -132,12 +76,14 @@ class TopicRoutes:
                 [_partition(one) for one in found.partitions],
             )
 
-        return answer(request, await self._service.clients(request).admin.run(ask))
+        return answer(request, await self.service.clients(request).admin.run(ask))
 
+    @_read("/topics/{topic}/partitions", "List the partitions of a topic.", list[PartitionAnswer])
     async def partitions(self, request: Request) -> Response:
         found = await self._described(request)
         return answer(request, [_partition(one) for one in found.partitions])
 
+    @_read(_PARTITION, "Describe a partition.", PartitionAnswer)
     async def partition(self, request: Request) -> Response:
         number = partition_in(request)
         found = await self._described(request)
@@ -146,6 +92,7 @@ class TopicRoutes:
                 return answer(request, _partition(one))
         raise partition_not_found()
 
+    @_read(f"{_PARTITION}/offsets", "Read the first and the end offset.", OffsetsAnswer)
     async def offsets(self, request: Request) -> Response:
         name, number = request.path_params["topic"], partition_in(request)
 
@@ -157,19 +104,20 @@ class TopicRoutes:
             (end,) = admin.partitions.offsets(name, LATEST, [number])
             return OffsetsAnswer(first.offset, end.offset)
 
-        return answer(request, await self._service.clients(request).admin.run(ask))
+        return answer(request, await self.service.clients(request).admin.run(ask))
 
+    @_read("/brokers", "List the ids of brokers.", BrokersAnswer)
     async def brokers(self, request: Request) -> Response:
-        ids = await self._service.clients(request).admin.run(lambda admin: admin.cluster.node_ids())
+        ids = await self.service.clients(request).admin.run(lambda admin: admin.cluster.node_ids())
         return answer(request, BrokersAnswer(ids))
 
     async def _described(self, request: Request) -> TopicDescription:
         name = request.path_params["topic"]
-        return await self._service.clients(request).admin.run(lambda admin: described(admin, name))
+        return await self.service.clients(request).admin.run(lambda admin: described(admin, name))
 
 
 def described(admin: Admin, name: str) -> TopicDescription:
-    """A topic that must be there; one that is not has an error of its own."""
+    """Describe a topic that must exist."""
     found, failed = admin.topics.describe([name])
     if found:
         return found[0]

@@ -1,1 +1,1 @@
-"""The interface of version 3: resources of clusters, and records as a stream."""
+"""Version 3: resources of clusters, and streams of records."""

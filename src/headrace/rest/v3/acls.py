@@ -1,37 +1,30 @@
-"""Access rules of version 3; they need brokers with an authorizer."""
+"""Access rules of version 3; they require brokers with an authorizer."""
 
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.client.acls import (
-    AclBinding,
-    AclFilter,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from headrace.client.acls import AclBinding, AclFilter, PatternType, Permission, ResourceType
 from headrace.client.acls import Operation as AclOperation
 from headrace.client.admin import Admin
-from headrace.http.operations import Operation, Parameter
+from headrace.http.operations import Parameter
 from headrace.rest.errors import bad_request, check, invalid_payload
-from headrace.rest.service import Service
-from headrace.rest.v3.answers import (
-    CLUSTER,
-    MISSING,
-    Context,
-    answer,
-    json_body,
-)
-from headrace.rest.v3.resources import AclData, AclList, Collection, Links, Metadata
+from headrace.rest.routing import Routes
+from headrace.rest.v3.resources import AclData, Collection, shown_type
+from headrace.rest.v3.routing import CLUSTER, Context, delete, get, post
 
 E = TypeVar("E", bound=IntEnum)
 
 _RULES_MAX = 1_000
+_ACLS = f"{CLUSTER}/acls"
+_FILTERS = tuple(
+    Parameter(name, "Only rules with this value.") for name in AclData.__struct_fields__
+)
+_REJECTED = {400: "The broker has no authorizer, or rejects the rule."}
+_SHOWN: Any = shown_type(AclData)
 
 
 class NewAcl(msgspec.Struct, frozen=True):
@@ -50,107 +43,54 @@ class NewAcls(msgspec.Struct, frozen=True):
     data: list[NewAcl]
 
 
-class AclRoutes:
+class AclList(msgspec.Struct, frozen=True):
+    """Deleted rules."""
+
+    data: list[_SHOWN]
+
+
+class AclRoutes(Routes):
     """Search, add and remove rules."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def operations(self) -> list[Operation]:
-        acls = "/v3/clusters/{cluster_id}/acls"
-        filters = tuple(
-            Parameter(name, "Only rules that have this.")
-            for name in (
-                *("resource_type", "resource_name", "pattern_type", "principal"),
-                *("host", "operation", "permission"),
-            )
-        )
-        refused = {**MISSING, 400: "The broker has no authorizer, or refuses the rule."}
-        return [
-            Operation(
-                "GET",
-                acls,
-                self.search,
-                "Search rules.",
-                (CLUSTER, *filters),
-                answer=Collection[AclData],
-                errors=refused,
-            ),
-            Operation(
-                "POST",
-                acls,
-                self.create,
-                "Add a rule.",
-                (CLUSTER,),
-                body=NewAcl,
-                errors=refused,
-                status=201,
-            ),
-            Operation(
-                "DELETE",
-                acls,
-                self.delete,
-                "Remove the rules that fit.",
-                (CLUSTER, *filters),
-                answer=AclList,
-                errors=refused,
-            ),
-            Operation(
-                "POST",
-                f"{acls}:batch",
-                self.create_several,
-                "Add several rules.",
-                (CLUSTER,),
-                body=NewAcls,
-                errors=refused,
-                status=201,
-            ),
-        ]
-
-    async def search(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        given = request.query_params
-        wanted = _filter(given)
+    @get(_ACLS, "Search rules.", *_FILTERS, answer=list[AclData], errors=_REJECTED)
+    async def search(self, context: Context) -> Collection[AclData]:
+        wanted = _filter(context.query)
         found = await context.ask(lambda admin: admin.acls.find(wanted))
-        data = [_data(context.links, one) for one in found]
-        query = {name: str(value) for name, value in given.items()}
-        listed = context.links.collection("KafkaAclList", data, "acls")
-        self_ = msgspec.structs.replace(listed.metadata, self_=context.links.url("acls", **query))
-        return answer(msgspec.structs.replace(listed, metadata=self_))
+        url = context.links.url("acls", query=dict(context.query))
+        return context.links.collection("KafkaAclList", map(_data, found), url)
 
-    async def create(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        binding = _binding(await json_body(request, NewAcl))
-        await self._create(context, [binding])
-        headers = {"Location": _data(context.links, binding).metadata.self_}
-        return Response(status_code=201, headers=headers)
+    @post(_ACLS, "Add a rule.", errors=_REJECTED, status=201)
+    async def create(self, context: Context, given: NewAcl) -> Response:
+        binding = _binding(given)
+        await _create(context, [binding])
+        location = context.links.shown(_data(binding))["metadata"].self_
+        return Response(status_code=201, headers={"Location": location})
 
-    async def create_several(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        body = await json_body(request, NewAcls)
-        if len(body.data) > _RULES_MAX:
-            raise invalid_payload(f"At most {_RULES_MAX} rules come in one request.")
-        await self._create(context, [_binding(one) for one in body.data])
-        return Response(status_code=201)
-
-    async def delete(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
+    @delete(_ACLS, "Remove the matching rules.", *_FILTERS, answer=AclList, errors=_REJECTED)
+    async def delete(self, context: Context) -> dict[str, Any]:
         for name in ("resource_type", "pattern_type", "operation", "permission"):
-            if request.query_params.get(name, "UNKNOWN").upper() == "UNKNOWN":
+            if context.query.get(name, "UNKNOWN").upper() == "UNKNOWN":
                 raise bad_request(f"{name} cannot be unspecified or UNKNOWN")
-        wanted = _filter(request.query_params)
+        wanted = _filter(context.query)
         found = await context.ask(lambda admin: admin.acls.delete(wanted))
-        return answer(AclList([_data(context.links, one) for one in found]))
+        return {"data": [context.links.shown(_data(one)) for one in found]}
 
-    async def _create(self, context: Context, bindings: list[AclBinding]) -> None:
-        def ask(admin: Admin) -> None:
-            for outcome in admin.acls.create(bindings):
-                check(outcome)
+    @post(f"{_ACLS}:batch", "Add several rules.", errors=_REJECTED, status=201)
+    async def create_several(self, context: Context, given: NewAcls) -> None:
+        if len(given.data) > _RULES_MAX:
+            raise invalid_payload(f"At most {_RULES_MAX} rules are allowed in one request.")
+        await _create(context, [_binding(one) for one in given.data])
 
-        await context.ask(ask)
+
+async def _create(context: Context, bindings: list[AclBinding]) -> None:
+    def ask(admin: Admin) -> None:
+        for outcome in admin.acls.create(bindings):
+            check(outcome)
+
+    await context.ask(ask)
 
 
-def _filter(given: Mapping[str, Any]) -> AclFilter:
+def _filter(given: Mapping[str, str]) -> AclFilter:
     return AclFilter(
         resource_type=_member(ResourceType, "resource_type", given.get("resource_type", "ANY")),
         resource_name=given.get("resource_name") or None,
@@ -182,16 +122,8 @@ def _member(kind: type[E], name: str, text: str) -> E:
         raise bad_request(f"{name} is {text[:40]!r}; it must be one of {names}") from None
 
 
-def _data(links: Links, one: AclBinding) -> AclData:
-    fields = {
-        "resource_type": one.resource_type.name,
-        "resource_name": one.resource_name,
-        "pattern_type": one.pattern_type.name,
-        "principal": one.principal,
-        "host": one.host,
-        "operation": one.operation.name,
-        "permission": one.permission.name,
-    }
+def _data(one: AclBinding) -> AclData:
+    fields = msgspec.structs.asdict(one).items()
     return AclData(
-        metadata=Metadata(links.url("acls", **fields)), cluster_id=links.cluster_id, **fields
+        **{name: value.name if isinstance(value, IntEnum) else value for name, value in fields}
     )

@@ -1,37 +1,29 @@
 """Settings of topics, of brokers and of all brokers, of version 3."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
-from starlette.responses import Response
 
 from headrace.client.admin import Admin
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.configs import CLUSTER_DEFAULT
 from headrace.client.descriptions import ConfigChange, ConfigEntry
-from headrace.http.operations import Endpoint, Operation, Parameter
-from headrace.rest.errors import check
-from headrace.rest.service import Service
-from headrace.rest.v3.answers import (
-    BROKER,
-    CLUSTER,
-    MISSING,
-    NAME,
-    TOPIC,
-    Context,
-    answer,
-    json_body,
-    not_found,
-    nothing,
+from headrace.http.operations import Method
+from headrace.rest.errors import RestError, check
+from headrace.rest.routing import Routes
+from headrace.rest.v3.resources import (
+    BrokerConfigData,
+    ClusterConfigData,
+    Collection,
+    ConfigData,
+    Synonym,
+    TopicConfigData,
 )
-from headrace.rest.v3.resources import Collection, ConfigData, Links, Synonym
+from headrace.rest.v3.routing import CLUSTER, REJECTED, TOPIC, Context, get, not_found, post, route
 from headrace.rest.v3.topics import unknown_topic
-
-_CHANGED = {**MISSING, 400: "The broker refuses it.", 422: "The body is not what it should be."}
 
 
 class Change(StrEnum):
@@ -66,214 +58,139 @@ class TopicChanges(msgspec.Struct, frozen=True):
 
 
 class Owner(NamedTuple):
-    """Whose settings are meant: a topic's, a broker's or those of all brokers."""
+    """The owner of settings: a topic, a broker, or all brokers."""
 
     kind: str
     name: str
 
-    def place(self) -> tuple[str, ...]:
-        match self.kind:
-            case "topic":
-                return ("topics", self.name, "configs")
-            case _ if self.name == CLUSTER_DEFAULT:
-                return ("broker-configs",)
-            case _:
-                return ("brokers", self.name, "configs")
 
-    @property
-    def list_kind(self) -> str:
-        return f"{self.data_kind}List"
-
-    @property
-    def data_kind(self) -> str:
-        if self.kind == "topic":
-            return "KafkaTopicConfig"
-        return "KafkaClusterConfig" if self.name == CLUSTER_DEFAULT else "KafkaBrokerConfig"
+_OWNERS: tuple[tuple[str, str, type[ConfigData]], ...] = (
+    (f"{TOPIC}/configs", "a topic", TopicConfigData),
+    (f"{CLUSTER}/brokers/{{broker_id}}/configs", "a broker", BrokerConfigData),
+    (f"{CLUSTER}/broker-configs", "all brokers", ClusterConfigData),
+)
 
 
-class ConfigRoutes:
-    """Look at settings and change them."""
+def _each_owner(method: str, end: str, summary: str) -> Callable[[Method], Method]:
+    """Declare the same operation for each kind of owner."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def operations(self) -> list[Operation]:
-        base = "/v3/clusters/{cluster_id}"
-        everywhere = [
-            Operation(
-                "GET",
-                f"{base}/topics/-/configs",
-                self.of_all_topics,
-                "The settings of all topics.",
-                (CLUSTER,),
-                answer=Collection[ConfigData],
-                errors=MISSING,
-            ),
-            Operation(
-                "POST",
-                f"{base}/topics/-/configs:alter",
-                self.alter_topics,
-                "Change settings of several topics, once none of the changes is refused.",
-                (CLUSTER,),
-                body=TopicChanges,
-                errors=_CHANGED,
-                status=204,
-            ),
-            Operation(
-                "GET",
-                f"{base}/brokers/-/configs",
-                self.of_all_brokers,
-                "The settings of each broker.",
-                (CLUSTER,),
-                answer=Collection[ConfigData],
-                errors=MISSING,
-            ),
-            Operation(
-                "GET",
-                f"{base}/topics/{{topic_name}}/default-configs",
-                self.defaults,
-                "What the settings of a topic would be if it had none of its own.",
-                (CLUSTER, TOPIC),
-                answer=Collection[ConfigData],
-                errors=MISSING,
-            ),
-        ]
-        return [
-            *everywhere,
-            *self._family(f"{base}/topics/{{topic_name}}/configs", (CLUSTER, TOPIC), "a topic"),
-            *self._family(f"{base}/brokers/{{broker_id}}/configs", (CLUSTER, BROKER), "a broker"),
-            *self._family(f"{base}/broker-configs", (CLUSTER,), "all brokers"),
-        ]
-
-    def _family(self, path: str, at: tuple[Parameter, ...], whose: str) -> list[Operation]:
-        """The same five operations, whosever settings they are."""
-
-        def operation(method: str, end: str, endpoint: Endpoint, text: str) -> Operation:
-            parameters = (*at, NAME) if end == "/{name}" else at
-            body = {"POST": Changes, "PUT": NewValue}.get(method)
-            found = {"": Collection[ConfigData], "/{name}": ConfigData}.get(end)
-            return Operation(
+    def mark(function: Method) -> Method:
+        for path, owner, data in reversed(_OWNERS):
+            answers: dict[str, Any] = {"": list[data], "/{name}": data}  # type: ignore[valid-type]
+            function = route(
                 method,
                 path + end,
-                endpoint,
-                text,
-                parameters,
-                body=body,
-                answer=found if method == "GET" else None,
-                errors=MISSING if method == "GET" else _CHANGED,
-                status=200 if method == "GET" else 204,
-            )
+                summary.format(owner),
+                answer=answers[end] if method == "GET" else None,
+                errors=None if method == "GET" else REJECTED,
+            )(function)
+        return function
 
-        return [
-            operation("GET", "", self.all, f"The settings of {whose}."),
-            operation("POST", ":alter", self.alter, f"Change several settings of {whose}."),
-            operation("GET", "/{name}", self.one, f"A setting of {whose}."),
-            operation("PUT", "/{name}", self.set, f"Give a setting of {whose} a value."),
-            operation("DELETE", "/{name}", self.reset, f"Give a setting of {whose} its default."),
-        ]
+    return mark
 
-    async def all(self, request: Request) -> Response:
-        context, owner = await self._whose(request)
-        found = await context.ask(lambda admin: entries_of(admin, owner))
-        data = [_data(context.links, owner, one) for one in found]
-        return answer(context.links.collection(owner.list_kind, data, *owner.place()))
 
-    async def one(self, request: Request) -> Response:
-        context, owner = await self._whose(request)
-        name = request.path_params["name"]
-        found = await context.ask(lambda admin: entry_of(admin, owner, name, context.cluster_id))
-        return answer(_data(context.links, owner, found))
+class ConfigRoutes(Routes):
+    """Describe and alter settings."""
 
-    async def set(self, request: Request) -> Response:
-        context, owner = await self._whose(request)
-        body = await json_body(request, NewValue)
-        name = request.path_params["name"]
-        return await self._change(
-            context, owner, [ConfigChange(name=name, operation="set", value=body.value)]
-        )
+    @get(f"{CLUSTER}/topics/-/configs", "List the settings of all topics.")
+    async def of_all_topics(self, context: Context) -> list[TopicConfigData]:
+        return await _of_all(context, "topic")
 
-    async def reset(self, request: Request) -> Response:
-        context, owner = await self._whose(request)
-        name = request.path_params["name"]
-        return await self._change(context, owner, [ConfigChange(name=name, operation="delete")])
-
-    async def alter(self, request: Request) -> Response:
-        context, owner = await self._whose(request)
-        body = await json_body(request, Changes)
-        changes = [_step(one) for one in body.data]
-        return await self._change(context, owner, changes, validate_only=body.validate_only)
-
-    async def alter_topics(self, request: Request) -> Response:
-        """All are tried out before the first is changed, so a mistake changes nothing."""
-        context = await Context.of(self._service, request)
-        body = await json_body(request, TopicChanges)
+    @post(
+        f"{CLUSTER}/topics/-/configs:alter",
+        "Alter settings of several topics; an invalid change prevents all of them.",
+        errors=REJECTED,
+    )
+    async def alter_topics(self, context: Context, body: TopicChanges) -> None:
+        """Validate all changes before the first is applied."""
         wanted: dict[str, list[ConfigChange]] = {}
         for one in body.data:
             wanted.setdefault(one.topic_name, []).append(_step(one))
         for is_trial in (True,) if body.validate_only else (True, False):
             for topic, changes in wanted.items():
-                await self._change(context, Owner("topic", topic), changes, validate_only=is_trial)
-        return nothing()
+                await _change(context, Owner("topic", topic), changes, validate_only=is_trial)
 
-    async def of_all_topics(self, request: Request) -> Response:
-        return await self._of_everyone(request, "topic", "topics")
+    @get(f"{CLUSTER}/brokers/-/configs", "List the settings of each broker.")
+    async def of_all_brokers(self, context: Context) -> list[BrokerConfigData]:
+        return await _of_all(context, "broker")
 
-    async def of_all_brokers(self, request: Request) -> Response:
-        return await self._of_everyone(request, "broker", "brokers")
-
-    async def defaults(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
+    @get(
+        f"{TOPIC}/default-configs",
+        "List the settings that a topic without own settings would have.",
+        answer=list[TopicConfigData],
+    )
+    async def defaults(self, context: Context) -> Collection[TopicConfigData]:
         owner = Owner("topic", context.topic)
         found = await context.ask(lambda admin: admin.topics.defaults())
-        data = [_data(context.links, owner, one) for one in found]
-        place = ("topics", owner.name, "default-configs")
-        return answer(context.links.collection("KafkaTopicDefaultConfigList", data, *place))
+        data = [_data(owner, one) for one in found]
+        return context.collection("KafkaTopicDefaultConfigList", data, f"{TOPIC}/default-configs")
 
-    async def _of_everyone(self, request: Request, kind: str, segment: str) -> Response:
-        context = await Context.of(self._service, request)
+    @_each_owner("GET", "", "List the settings of {}.")
+    async def all(self, context: Context) -> list[ConfigData]:
+        owner = await _owner(context)
+        found = await context.ask(lambda admin: entries_of(admin, owner))
+        return [_data(owner, one) for one in found]
 
-        def ask(admin: Admin) -> list[ConfigData]:
-            owners = [Owner(kind, name) for name in admin.configs.names(kind)]
-            return [
-                _data(context.links, owner, one)
-                for owner in owners
-                for one in entries_of(admin, owner)
-            ]
+    @_each_owner("POST", ":alter", "Alter several settings of {}.")
+    async def alter(self, context: Context, body: Changes) -> None:
+        changes = [_step(one) for one in body.data]
+        owner = await _owner(context)
+        await _change(context, owner, changes, validate_only=body.validate_only)
 
-        data = await context.ask(ask)
-        list_kind = Owner(kind, "-").list_kind
-        return answer(context.links.collection(list_kind, data, segment, "-", "configs"))
+    @_each_owner("GET", "/{name}", "Describe a setting of {}.")
+    async def one(self, context: Context) -> ConfigData:
+        owner, name = await _owner(context), context.text("name")
 
-    async def _change(
-        self,
-        context: Context,
-        owner: Owner,
-        changes: Sequence[ConfigChange],
-        *,
-        validate_only: bool = False,
-    ) -> Response:
-        def ask(admin: Admin) -> None:
-            known = {one.name for one in entries_of(admin, owner)}
-            for change in changes:
-                # Of all brokers only what was set for all is listed; a broker judges the rest.
-                if owner.name != CLUSTER_DEFAULT and change.name not in known:
-                    raise _unknown(owner, change.name, context.cluster_id)
-            check(admin.configs.alter(owner.kind, owner.name, changes, validate_only=validate_only))
+        def ask(admin: Admin) -> ConfigEntry:
+            for one in entries_of(admin, owner):
+                if one.name == name:
+                    return one
+            raise _unknown(owner, name, context)
 
-        await context.ask(ask)
-        return nothing()
+        return _data(owner, await context.ask(ask))
 
-    async def _whose(self, request: Request) -> tuple[Context, Owner]:
-        context = await Context.of(self._service, request)
-        if "topic_name" in request.path_params:
-            return context, Owner("topic", context.topic)
-        if "broker_id" in request.path_params:
-            number = context.number("broker_id")
-            known = await context.ask(lambda admin: admin.cluster.node_ids())
-            if number not in known:
-                raise not_found(f"Broker {number} cannot be found.")
-            return context, Owner("broker", str(number))
-        return context, Owner("broker", CLUSTER_DEFAULT)
+    @_each_owner("PUT", "/{name}", "Set a setting of {}.")
+    async def set(self, context: Context, body: NewValue) -> None:
+        change = ConfigChange(name=context.text("name"), operation="set", value=body.value)
+        await _change(context, await _owner(context), [change])
+
+    @_each_owner("DELETE", "/{name}", "Reset a setting of {} to its default.")
+    async def reset(self, context: Context) -> None:
+        change = ConfigChange(name=context.text("name"), operation="delete")
+        await _change(context, await _owner(context), [change])
+
+
+async def _owner(context: Context) -> Owner:
+    if context.has("topic_name"):
+        return Owner("topic", context.topic)
+    if not context.has("broker_id"):
+        return Owner("broker", CLUSTER_DEFAULT)
+    number = context.number("broker_id")
+    if number not in await context.ask(lambda admin: admin.cluster.node_ids()):
+        raise not_found(f"Broker {number} cannot be found.")
+    return Owner("broker", str(number))
+
+
+async def _of_all(context: Context, kind: str) -> list[Any]:
+    def ask(admin: Admin) -> list[ConfigData]:
+        owners = [Owner(kind, name) for name in admin.configs.names(kind)]
+        return [_data(owner, one) for owner in owners for one in entries_of(admin, owner)]
+
+    return await context.ask(ask)
+
+
+async def _change(
+    context: Context, owner: Owner, changes: Sequence[ConfigChange], *, validate_only: bool = False
+) -> None:
+    def ask(admin: Admin) -> None:
+        known = {one.name for one in entries_of(admin, owner)}
+        for change in changes:
+            # Defaults of all brokers list only settings with a value; brokers check other names.
+            if owner.name != CLUSTER_DEFAULT and change.name not in known:
+                raise _unknown(owner, change.name, context)
+        check(admin.configs.alter(owner.kind, owner.name, changes, validate_only=validate_only))
+
+    await context.ask(ask)
 
 
 def _step(one: ChangeEntry) -> ConfigChange:
@@ -281,45 +198,26 @@ def _step(one: ChangeEntry) -> ConfigChange:
 
 
 def entries_of(admin: Admin, owner: Owner) -> list[ConfigEntry]:
-    """The settings of a topic, a broker or all brokers."""
+    """Describe the settings of a topic, a broker or all brokers."""
     try:
         return admin.configs.describe(owner.kind, owner.name)
     except NoSuchTopic:
         raise unknown_topic() from None
 
 
-def entry_of(admin: Admin, owner: Owner, name: str, cluster_id: str) -> ConfigEntry:
-    for one in entries_of(admin, owner):
-        if one.name == name:
-            return one
-    raise _unknown(owner, name, cluster_id)
-
-
-def _unknown(owner: Owner, name: str, cluster_id: str) -> Exception:
+def _unknown(owner: Owner, name: str, context: Context) -> RestError:
     return not_found(
         f"Config {name} cannot be found for {owner.kind.upper()} {owner.name} in cluster"
-        f" {cluster_id}."
+        f" {context.links.cluster_id}."
     )
 
 
-def _data(links: Links, owner: Owner, entry: ConfigEntry) -> ConfigData:
-    whose = {
-        "KafkaTopicConfig": f"topic={owner.name}/config={entry.name}",
-        "KafkaBrokerConfig": f"broker={owner.name}/config={entry.name}",
-        "KafkaClusterConfig": f"broker-config={entry.name}",
-    }[owner.data_kind]
-    return ConfigData(
-        kind=owner.data_kind,
-        metadata=links.metadata(*owner.place(), entry.name, crn=whose),
-        cluster_id=links.cluster_id,
-        topic_name=owner.name if owner.kind == "topic" else None,
-        broker_id=int(owner.name) if owner.data_kind == "KafkaBrokerConfig" else None,
-        config_type="BROKER" if owner.data_kind == "KafkaClusterConfig" else None,
-        name=entry.name,
-        value=entry.value,
-        is_default=entry.is_default,
-        is_read_only=entry.is_read_only,
-        is_sensitive=entry.is_sensitive,
-        source=entry.source,
-        synonyms=[Synonym(one.name, one.value, one.source) for one in entry.synonyms],
-    )
+def _data(owner: Owner, entry: ConfigEntry) -> ConfigData:
+    fields: dict[str, Any] = {
+        "synonyms": [Synonym(one.name, one.value, one.source) for one in entry.synonyms]
+    }
+    if owner.kind == "topic":
+        return TopicConfigData.of(entry, topic_name=owner.name, **fields)
+    if owner.name == CLUSTER_DEFAULT:
+        return ClusterConfigData.of(entry, **fields)
+    return BrokerConfigData.of(entry, broker_id=int(owner.name), **fields)

@@ -1,338 +1,192 @@
-"""Consumer groups of version 3: members, what they read, and how far they are behind."""
+"""Consumer groups of version 3: members, assignments, committed offsets and lag."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
-from starlette.responses import Response
 
 from headrace.client.admin import Admin
 from headrace.client.group_descriptions import GroupDescription, GroupMember, ListedGroup
 from headrace.client.partitions import LATEST
 from headrace.errors import KafkaError
-from headrace.http.operations import Endpoint, Operation, Parameter
 from headrace.rest.errors import check, check_partition, consumer_group_not_found
-from headrace.rest.service import Service
-from headrace.rest.v3.answers import (
-    CLUSTER,
-    CONSUMER,
-    GROUP,
-    MISSING,
-    PARTITION,
-    TOPIC,
-    Context,
-    answer,
-    json_body,
-    not_found,
-    nothing,
-)
+from headrace.rest.numbers import Int32, Int64
+from headrace.rest.routing import Routes
 from headrace.rest.v3.outcomes import PartitionName
 from headrace.rest.v3.resources import (
     AssignmentData,
-    Collection,
     ConsumerData,
     GroupData,
     GroupOffsetData,
     LagData,
     LagSummaryData,
-    Links,
 )
+from headrace.rest.v3.routing import CLUSTER, Context, delete, get, not_found, post
 
 _STATES = {
     "PreparingRebalance": "PREPARING_REBALANCE",
     "CompletingRebalance": "COMPLETING_REBALANCE",
-    "Stable": "STABLE",
-    "Empty": "EMPTY",
-    "Dead": "DEAD",
-    "Assigning": "ASSIGNING",
-    "Reconciling": "RECONCILING",
 }
-_NOBODY = GroupMember(member_id="", instance_id=None, client_id="", host="", assignment={})
+_NO_MEMBER = GroupMember(member_id="", instance_id=None, client_id="", host="", assignment={})
 _GROUP_TYPES = ("classic", "consumer", "")
 
-Number = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
-Offset = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_GROUPS = f"{CLUSTER}/consumer-groups"
+_GROUP = f"{_GROUPS}/{{consumer_group_id}}"
+_MEMBER = f"{_GROUP}/consumers/{{consumer_id}}"
+_PLACE = "{topic_name}/partitions/{partition_id}"
 
 
 class OffsetEntry(msgspec.Struct, frozen=True):
     topic_name: str
-    partition_id: Number
-    offset: Offset
+    partition_id: Int32
+    offset: Int64
 
 
 class NewOffsets(msgspec.Struct, frozen=True):
-    """Where a group without members is to read on."""
+    """New committed offsets of a group without members."""
 
     data: list[OffsetEntry]
 
 
-class GivenUpOffsets(msgspec.Struct, frozen=True):
-    """Partitions that a group is to forget what it has committed for."""
+class DeletedOffsets(msgspec.Struct, frozen=True):
+    """Partitions whose committed offsets a group forgets."""
 
     data: Annotated[list[PartitionName], Meta(min_length=1)]
 
 
-class Lag(NamedTuple):
-    """How far one member, or nobody, is behind in a partition."""
+class GroupRoutes(Routes):
+    """List and describe groups; alter and delete what they have committed."""
 
-    topic: str
-    partition: int
-    member: GroupMember
-    current: int
-    end: int
-
-    @property
-    def records(self) -> int:
-        return max(0, self.end - self.current)
-
-
-class GroupRoutes:
-    """Groups, and what can be asked of them."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def operations(self) -> list[Operation]:
-        groups = "/v3/clusters/{cluster_id}/consumer-groups"
-        group = f"{groups}/{{consumer_group_id}}"
-        member = f"{group}/consumers/{{consumer_id}}"
-        place = "{topic_name}/partitions/{partition_id}"
-        at, of_member = (CLUSTER, GROUP), (CLUSTER, GROUP, CONSUMER)
-
-        def read(
-            path: str, endpoint: Endpoint, text: str, found: Any, *parameters: Parameter
-        ) -> Operation:
-            return Operation("GET", path, endpoint, text, parameters, answer=found, errors=MISSING)
-
-        return [
-            read(groups, self.all, "All groups.", Collection[GroupData], CLUSTER),
-            read(group, self.one, "A group.", GroupData, *at),
-            read(
-                f"{group}/consumers",
-                self.consumers,
-                "The members of a group.",
-                Collection[ConsumerData],
-                *at,
-            ),
-            read(member, self.consumer, "A member.", ConsumerData, *of_member),
-            read(
-                f"{member}/assignments",
-                self.assignments,
-                "What a member reads.",
-                Collection[AssignmentData],
-                *of_member,
-            ),
-            read(
-                f"{member}/assignments/{place}",
-                self.assignment,
-                "A partition that a member reads.",
-                AssignmentData,
-                *of_member,
-                TOPIC,
-                PARTITION,
-            ),
-            read(
-                f"{group}/lag-summary",
-                self.lag_summary,
-                "How far a group is behind at most.",
-                LagSummaryData,
-                *at,
-            ),
-            read(
-                f"{group}/lags",
-                self.lags,
-                "How far a group is behind.",
-                Collection[LagData],
-                *at,
-            ),
-            read(
-                f"{group}/lags/{place}",
-                self.lag,
-                "How far a group is behind in a partition.",
-                LagData,
-                *at,
-                TOPIC,
-                PARTITION,
-            ),
-            read(
-                f"{group}/offsets",
-                self.offsets,
-                "What a group has committed.",
-                Collection[GroupOffsetData],
-                *at,
-            ),
-            Operation(
-                "POST",
-                f"{group}/offsets:alter",
-                self.alter_offsets,
-                "Set what a group without members has committed.",
-                at,
-                body=NewOffsets,
-                errors={**MISSING, 400: "The group has members."},
-                status=204,
-            ),
-            Operation(
-                "POST",
-                f"{group}/offsets:delete",
-                self.delete_offsets,
-                "Forget what a group has committed for partitions that it does not read.",
-                at,
-                body=GivenUpOffsets,
-                errors={**MISSING, 400: "The group reads them."},
-                status=204,
-            ),
-            Operation(
-                "DELETE",
-                group,
-                self.delete,
-                "Forget a group without members.",
-                at,
-                errors={**MISSING, 400: "The group has members."},
-                status=204,
-            ),
-        ]
-
-    async def all(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-
-        def ask(admin: Admin) -> list[tuple[ListedGroup, GroupDescription]]:
+    @get(_GROUPS, "List groups.")
+    async def all(self, context: Context) -> list[GroupData]:
+        def ask(admin: Admin) -> list[GroupData]:
             listed = [one for one in admin.groups.all() if one.type.lower() in _GROUP_TYPES]
-            return [(one, admin.groups.describe(one.group)) for one in listed]
+            by_name = {one.group: one for one in listed}
+            return [_group(one, by_name[one.group]) for one in admin.groups.describe_all(listed)]
 
-        data = [_group(context.links, found, one) for one, found in await context.ask(ask)]
-        return answer(context.links.collection("KafkaConsumerGroupList", data, "consumer-groups"))
+        return await context.ask(ask)
 
-    async def one(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        found = await context.ask(lambda admin: admin.groups.describe(context.group))
-        return answer(_group(context.links, found, None))
+    @get(_GROUP, "Describe a group.")
+    async def one(self, context: Context) -> GroupData:
+        return _group(await _described(context), None)
 
-    async def consumers(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        found = await context.ask(lambda admin: admin.groups.describe(context.group))
-        data = [_consumer(context.links, context.group, one) for one in found.members]
-        place = ("consumer-groups", context.group, "consumers")
-        return answer(context.links.collection("KafkaConsumerList", data, *place))
+    @get(f"{_GROUP}/consumers", "List the members of a group.")
+    async def consumers(self, context: Context) -> list[ConsumerData]:
+        found = (await _described(context)).members
+        return [ConsumerData.of(one, consumer_group_id=context.group) for one in found]
 
-    async def consumer(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        return answer(_consumer(context.links, context.group, await self._member(context, request)))
+    @get(_MEMBER, "Describe a member.")
+    async def consumer(self, context: Context) -> ConsumerData:
+        return ConsumerData.of(await _member(context), consumer_group_id=context.group)
 
-    async def assignments(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        member = await self._member(context, request)
-        data = [
-            _assignment(context.links, context.group, member, topic, partition)
+    @get(f"{_MEMBER}/assignments", "List the partitions of a member.")
+    async def assignments(self, context: Context) -> list[AssignmentData]:
+        member = await _member(context)
+        return [
+            _assignment(context.group, member, topic, partition)
             for topic, partitions in sorted(member.assignment.items())
             for partition in partitions
         ]
-        place = ("consumer-groups", context.group, "consumers", member.member_id, "assignments")
-        return answer(context.links.collection("KafkaConsumerAssignmentList", data, *place))
 
-    async def assignment(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
+    @get(f"{_MEMBER}/assignments/{_PLACE}", "Describe a partition of a member.")
+    async def assignment(self, context: Context) -> AssignmentData:
         topic, partition = context.topic, context.number("partition_id")
-        member = await self._member(context, request)
+        member = await _member(context)
         if partition not in member.assignment.get(topic, ()):
             raise not_found(f"HTTP 404 Not Found: the member does not read {topic}-{partition}")
-        return answer(_assignment(context.links, context.group, member, topic, partition))
+        return _assignment(context.group, member, topic, partition)
 
-    async def lags(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        found = await context.ask(lambda admin: lags_of(admin, context.group))
-        data = [_lag(context.links, context.group, one) for one in found]
-        place = ("consumer-groups", context.group, "lags")
-        return answer(context.links.collection("KafkaConsumerLagList", data, *place))
-
-    async def lag(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        wanted = (context.topic, context.number("partition_id"))
-        for one in await context.ask(lambda admin: lags_of(admin, context.group)):
-            if (one.topic, one.partition) == wanted:
-                return answer(_lag(context.links, context.group, one))
-        raise not_found("Consumer group offsets could not be found.")
-
-    async def lag_summary(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
+    @get(f"{_GROUP}/lag-summary", "Summarize the lag of a group.")
+    async def lag_summary(self, context: Context) -> LagSummaryData:
         found = await context.ask(lambda admin: lags_of(admin, context.group))
         if not found:
             raise not_found("Consumer group offsets could not be found.")
-        return answer(_summary(context.links, context.group, found))
+        worst = max(found, key=lambda one: one.lag)
+        return LagSummaryData(
+            consumer_group_id=context.group,
+            max_lag_consumer_id=worst.consumer_id,
+            max_lag_instance_id=worst.instance_id,
+            max_lag_client_id=worst.client_id,
+            max_lag_topic_name=worst.topic_name,
+            max_lag_partition_id=worst.partition_id,
+            max_lag=worst.lag,
+            total_lag=sum(one.lag for one in found),
+        )
 
-    async def offsets(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
+    @get(f"{_GROUP}/lags", "List the lag of a group by partition.")
+    async def lags(self, context: Context) -> list[LagData]:
+        return await context.ask(lambda admin: lags_of(admin, context.group))
+
+    @get(f"{_GROUP}/lags/{_PLACE}", "Describe the lag of a group in a partition.")
+    async def lag(self, context: Context) -> LagData:
+        wanted = (context.topic, context.number("partition_id"))
+        for one in await context.ask(lambda admin: lags_of(admin, context.group)):
+            if (one.topic_name, one.partition_id) == wanted:
+                return one
+        raise not_found("Consumer group offsets could not be found.")
+
+    @get(f"{_GROUP}/offsets", "List the committed offsets of a group.")
+    async def offsets(self, context: Context) -> list[GroupOffsetData]:
         group = context.group
 
         def ask(admin: Admin) -> dict[tuple[str, int], tuple[int, str]]:
             admin.groups.describe(group)
             return admin.groups.committed(group)
 
-        found = await context.ask(ask)
-        place = ("consumer-groups", group, "offsets")
-        data = [
+        return [
             GroupOffsetData(
-                metadata=context.links.metadata(
-                    *place,
-                    crn=f"consumer-group={group}/offset={topic}/partition={partition}",
-                ),
-                cluster_id=context.cluster_id,
                 consumer_group_id=group,
                 topic_name=topic,
                 partition_id=partition,
                 offset=offset,
                 offset_metadata=text,
             )
-            for (topic, partition), (offset, text) in sorted(found.items())
+            for (topic, partition), (offset, text) in sorted((await context.ask(ask)).items())
         ]
-        return answer(context.links.collection("KafkaConsumerGroupOffsetList", data, *place))
 
-    async def alter_offsets(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        body = await json_body(request, NewOffsets)
+    @post(
+        f"{_GROUP}/offsets:alter",
+        "Set the committed offsets of a group without members.",
+        errors={400: "The group has members."},
+    )
+    async def alter_offsets(self, context: Context, body: NewOffsets) -> None:
         wanted = {(one.topic_name, one.partition_id): one.offset for one in body.data}
+        for outcome in await context.ask(lambda admin: admin.groups.reset(context.group, wanted)):
+            check_partition(outcome)
 
-        def ask(admin: Admin) -> None:
-            for outcome in admin.groups.reset(context.group, wanted):
-                check_partition(outcome)
-
-        await context.ask(ask)
-        return nothing()
-
-    async def delete_offsets(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        body = await json_body(request, GivenUpOffsets)
+    @post(
+        f"{_GROUP}/offsets:delete",
+        "Delete the committed offsets of partitions that a group does not read.",
+        errors={400: "The group reads them."},
+    )
+    async def delete_offsets(self, context: Context, body: DeletedOffsets) -> None:
         places = {(one.topic_name, one.partition_id) for one in body.data}
+        for outcome in await context.ask(
+            lambda admin: admin.groups.delete_offsets(context.group, places)
+        ):
+            check_partition(outcome)
 
-        def ask(admin: Admin) -> None:
-            for outcome in admin.groups.delete_offsets(context.group, places):
-                check_partition(outcome)
-
-        await context.ask(ask)
-        return nothing()
-
-    async def delete(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-
-        def ask(admin: Admin) -> None:
-            (outcome,) = admin.groups.delete([context.group])
-            check(outcome)
-
-        await context.ask(ask)
-        return nothing()
-
-    async def _member(self, context: Context, request: Request) -> GroupMember:
-        wanted = request.path_params["consumer_id"]
-        found = await context.ask(lambda admin: admin.groups.describe(context.group))
-        for one in found.members:
-            if one.member_id == wanted:
-                return one
-        raise not_found(f"Consumer {wanted} could not be found in group {context.group}.")
+    @delete(_GROUP, "Delete a group without members.", errors={400: "The group has members."})
+    async def delete(self, context: Context) -> None:
+        (outcome,) = await context.ask(lambda admin: admin.groups.delete([context.group]))
+        check(outcome)
 
 
-def lags_of(admin: Admin, group: str) -> list[Lag]:
-    """How far a group is behind in every partition that it has committed for."""
+async def _described(context: Context) -> GroupDescription:
+    return await context.ask(lambda admin: admin.groups.describe(context.group))
+
+
+async def _member(context: Context) -> GroupMember:
+    wanted = context.text("consumer_id")
+    for one in (await _described(context)).members:
+        if one.member_id == wanted:
+            return one
+    raise not_found(f"Consumer {wanted} could not be found in group {context.group}.")
+
+
+def lags_of(admin: Admin, group: str) -> list[LagData]:
+    """Read the lag of a group in every partition with a committed offset."""
     found = admin.groups.describe(group)
     committed = admin.groups.committed(group)
     ends = _ends(admin, committed)
@@ -343,20 +197,22 @@ def lags_of(admin: Admin, group: str) -> list[Lag]:
         for partition in partitions
     }
     return [
-        Lag(
-            topic,
-            partition,
-            owners.get((topic, partition), _NOBODY),
-            offset,
-            ends[topic, partition],
+        LagData.of(
+            owners.get(place, _NO_MEMBER),
+            consumer_group_id=group,
+            topic_name=place[0],
+            partition_id=place[1],
+            current_offset=offset,
+            log_end_offset=ends[place],
+            lag=max(0, ends[place] - offset),
         )
-        for (topic, partition), (offset, _) in sorted(committed.items())
-        if (topic, partition) in ends
+        for place, (offset, _) in sorted(committed.items())
+        if place in ends
     ]
 
 
 def _ends(admin: Admin, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Where partitions end; a topic that is gone has no end to be behind of."""
+    """Read the end offsets of partitions; partitions of deleted topics are left out."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(partition)
@@ -371,94 +227,17 @@ def _ends(admin: Admin, places: Iterable[tuple[str, int]]) -> dict[tuple[str, in
     return ends
 
 
-def _group(links: Links, found: GroupDescription, listed: ListedGroup | None) -> GroupData:
+def _group(found: GroupDescription, listed: ListedGroup | None) -> GroupData:
     if found.type not in ("classic", "consumer"):
         raise consumer_group_not_found()
-    place = ("consumer-groups", found.group)
-    return GroupData(
-        metadata=links.metadata(*place, crn=f"consumer-group={found.group}"),
-        cluster_id=links.cluster_id,
-        consumer_group_id=found.group,
+    return GroupData.of(
+        found,
         is_simple=listed is not None and found.type == "classic" and not listed.protocol_type,
-        partition_assignor=found.assignor,
         state=_STATES.get(found.state, found.state.upper()),
         type=found.type.upper(),
-        coordinator=links.related("brokers", found.coordinator),
-        consumers=links.related(*place, "consumers"),
-        lag_summary=links.related(*place, "lag-summary"),
     )
 
 
-def _consumer(links: Links, group: str, member: GroupMember) -> ConsumerData:
-    place = ("consumer-groups", group, "consumers", member.member_id)
-    return ConsumerData(
-        metadata=links.metadata(*place, crn=f"consumer-group={group}/consumer={member.member_id}"),
-        cluster_id=links.cluster_id,
-        consumer_group_id=group,
-        consumer_id=member.member_id,
-        instance_id=member.instance_id,
-        client_id=member.client_id,
-        assignments=links.related(*place, "assignments"),
-    )
-
-
-def _assignment(
-    links: Links, group: str, member: GroupMember, topic: str, partition: int
-) -> AssignmentData:
-    place = ("consumer-groups", group, "consumers", member.member_id, "assignments")
-    tail = (topic, "partitions", partition)
-    return AssignmentData(
-        metadata=links.metadata(
-            *place,
-            *tail,
-            crn=f"consumer-group={group}/consumer={member.member_id}"
-            f"/assignment={topic}/partition={partition}",
-        ),
-        cluster_id=links.cluster_id,
-        consumer_group_id=group,
-        consumer_id=member.member_id,
-        topic_name=topic,
-        partition_id=partition,
-        partition=links.related("topics", *tail),
-        lag=links.related("consumer-groups", group, "lags", *tail),
-    )
-
-
-def _lag(links: Links, group: str, lag: Lag) -> LagData:
-    return LagData(
-        metadata=links.metadata(
-            *("consumer-groups", group, "lags", lag.topic, "partitions", lag.partition),
-            crn=f"consumer-group={group}/lag={lag.topic}/partition={lag.partition}",
-        ),
-        cluster_id=links.cluster_id,
-        consumer_group_id=group,
-        topic_name=lag.topic,
-        partition_id=lag.partition,
-        consumer_id=lag.member.member_id,
-        instance_id=lag.member.instance_id,
-        client_id=lag.member.client_id,
-        current_offset=lag.current,
-        log_end_offset=lag.end,
-        lag=lag.records,
-    )
-
-
-def _summary(links: Links, group: str, lags: list[Lag]) -> LagSummaryData:
-    worst = max(lags, key=lambda one: one.records)
-    member = worst.member
-    return LagSummaryData(
-        metadata=links.metadata(
-            "consumer-groups", group, "lag-summary", crn=f"consumer-group={group}/lag-summary"
-        ),
-        cluster_id=links.cluster_id,
-        consumer_group_id=group,
-        max_lag_consumer_id=member.member_id,
-        max_lag_instance_id=member.instance_id,
-        max_lag_client_id=member.client_id,
-        max_lag_topic_name=worst.topic,
-        max_lag_partition_id=worst.partition,
-        max_lag=worst.records,
-        total_lag=sum(one.records for one in lags),
-        max_lag_consumer=links.related("consumer-groups", group, "consumers", member.member_id),
-        max_lag_partition=links.related("topics", worst.topic, "partitions", worst.partition),
-    )
+def _assignment(group: str, member: GroupMember, topic: str, partition: int) -> AssignmentData:
+    place = {"topic_name": topic, "partition_id": partition}
+    return AssignmentData.of(member, consumer_group_id=group, **place)

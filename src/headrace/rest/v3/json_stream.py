@@ -1,4 +1,4 @@
-"""Several JSON values in one body, one after the other: cut apart as they arrive."""
+"""Splits a body of consecutive JSON values as it arrives."""
 
 import re
 
@@ -10,15 +10,14 @@ _STRING_END = re.compile(rb'["\\]')
 _NO_BLANK = re.compile(rb"[^ \t\r\n]")
 _BLANKS = b" \t\r\n"
 _BARE_BYTES_MAX = 4096
-"""How long a value outside of all brackets may be: it is no record, so it is only to be told."""
+"""Maximum size of a value other than an object or array, which is reported as an error."""
 
 
 class JsonSplitter:
-    """Finds where values end; whether they are valid is for who decodes them.
+    """Finds the ends of values; decoders check whether they are valid.
 
-    Blanks between values mean nothing. A value that is neither object nor array ends at the next
-    blank, so that whatever else is sent comes to the decoder, too, and is refused by it. No byte
-    is looked at twice, however the body is cut.
+    White space between values has no meaning. A value other than an object or array ends at the
+    next white space, so that the decoder receives and rejects it. No byte is scanned twice.
     """
 
     def __init__(self) -> None:
@@ -30,30 +29,30 @@ class JsonSplitter:
 
     @property
     def size(self) -> int:
-        """How many bytes of an unfinished value are held."""
+        """Size of the buffered part of an incomplete value."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The values that are whole now; raises for a bare one that is too long."""
+        """Add bytes and return the values that are complete now."""
         self._buffer += data
         values = []
         while (end := self._end()) is not None:
             values.append(bytes(self._buffer[self._begin : end]))
             self._begin = self._scanned = end
-        # Once for all values, as what is left moves to the front.
+        # Once for all values, because it moves the remaining bytes.
         del self._buffer[: self._begin]
         self._scanned -= self._begin
         self._begin = 0
         return values
 
     def finish(self) -> list[bytes]:
-        """What is left at the end of the body: nothing, or a value that is cut off or bare."""
+        """Return the truncated or bare value at the end of the body, if any."""
         rest = bytes(self._buffer).strip(_BLANKS)
         self._buffer.clear()
         return [rest] if rest else []
 
     def _end(self) -> int | None:
-        """Where the first value of the buffer ends, if it does."""
+        """Return the end of the first value in the buffer; None if it is incomplete."""
         self._skip_blanks()
         while True:
             if self._is_in_string:
@@ -81,7 +80,7 @@ class JsonSplitter:
                     return found.start()
 
     def _skip_blanks(self) -> None:
-        """Only before a value; within one, `_scanned` is behind its begin."""
+        """Skip white space before a value; within one, `_scanned` is after its begin."""
         if self._scanned == self._begin:
             found = _NO_BLANK.search(self._buffer, self._begin)
             self._begin = len(self._buffer) if found is None else found.start()
@@ -90,8 +89,8 @@ class JsonSplitter:
     def _check_bare(self, limit: int) -> None:
         if limit - self._begin > _BARE_BYTES_MAX:
             raise bad_request(
-                f"a value of more than {_BARE_BYTES_MAX:,} bytes is no JSON object;"
-                " each record has to be one"
+                f"a value of more than {_BARE_BYTES_MAX:,} bytes is not a JSON object;"
+                " each record must be one"
             )
 
     def _leave_string(self) -> bool:
@@ -101,7 +100,7 @@ class JsonSplitter:
                 self._scanned = found.end()
                 return True
             if found.end() >= len(self._buffer):
-                self._scanned = found.start()  # What is escaped comes with the next bytes.
+                self._scanned = found.start()  # The escaped byte is not received yet.
                 return False
             self._scanned = found.end() + 1
         self._scanned = len(self._buffer)

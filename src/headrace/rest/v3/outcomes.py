@@ -1,31 +1,23 @@
-"""What became of each of several partitions that a request is about, of version 3."""
+"""Results of a request for several partitions, of version 3."""
 
 from collections.abc import Iterable
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
-from starlette.responses import Response
 
 from headrace.client.descriptions import Outcome, PartitionOutcome
 from headrace.rest.errors import body_of, check, failure_of, of_client
-from headrace.rest.numbers import INT32_MAX
-from headrace.rest.v3.answers import answer
+from headrace.rest.numbers import Int32
 
 _DONE = 200
-_EACH_HAS_ITS_OWN = 207
-
-Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
-BrokerId = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 
 
 class PartitionName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic_name: str
-    partition_id: Partition
+    partition_id: Int32
 
 
 class OutcomeData(msgspec.Struct, frozen=True):
-    """How it went for one partition; `error_code` is 200 where it went well."""
+    """The result for one partition; `error_code` is 200 for a success."""
 
     topic_name: str
     partition_id: int
@@ -37,20 +29,20 @@ class Outcomes(msgspec.Struct, frozen=True):
     data: list[OutcomeData]
 
 
-def each(found: Iterable[PartitionOutcome]) -> Response:
-    """The answer where each partition has a result of its own."""
-    return answer(Outcomes([shown(one) for one in found]), _EACH_HAS_ITS_OWN)
+def each(found: Iterable[PartitionOutcome]) -> Outcomes:
+    """Return one result per partition."""
+    return Outcomes([shown(one) for one in found])
 
 
 def shown(one: PartitionOutcome) -> OutcomeData:
     if one.error is None:
         return OutcomeData(one.topic, one.partition)
-    refusal = body_of(of_client(failure_of(_outcome(one))))
-    return OutcomeData(one.topic, one.partition, refusal.error_code, refusal.message)
+    body = body_of(of_client(failure_of(_outcome(one))))
+    return OutcomeData(one.topic, one.partition, body.error_code, body.message)
 
 
 def check_one(found: Iterable[PartitionOutcome]) -> None:
-    """Raise what became of the one partition, unless it went well."""
+    """Raise the error of the only partition, if any."""
     (one,) = found
     check(_outcome(one))
 

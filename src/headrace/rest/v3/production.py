@@ -1,7 +1,7 @@
-"""The records of one request on their way to a topic: as bytes, handed over, and told of.
+"""Production of the records of one request: encode, send, report the results.
 
-What arrives together is sent together, and results go back in the order of the records while more
-are still coming. Only so much is under way at once: then the body is not read on.
+Records that arrive together are sent together, and results are returned in order while further
+records arrive. A limit on records in flight pauses reading of the body.
 """
 
 import asyncio
@@ -11,7 +11,13 @@ from typing import Any
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from headrace.client.loop_producer import ANY_PARTITION, Handed, OutgoingRecord, RecordSender, Sent
+from headrace.client.loop_producer import (
+    ANY_PARTITION,
+    InFlight,
+    OutgoingRecord,
+    RecordSender,
+    Sent,
+)
 from headrace.errors import HeadraceError
 from headrace.rest.errors import (
     ErrorBody,
@@ -39,7 +45,7 @@ from headrace.rest.v3.record_bodies import (
 )
 
 _UNDER_WAY_MAX = 16
-"""How many pieces of a body may wait for their results."""
+"""Maximum number of pieces of a body that wait for results."""
 _END = b"\r\n"
 _ENCODER = msgspec.json.Encoder()
 _OPEN_TOO_LONG = RestError(
@@ -48,7 +54,7 @@ _OPEN_TOO_LONG = RestError(
 
 
 class Prepared(msgspec.Struct):
-    """A record as bytes, and what is to be said of its parts."""
+    """An encoded record, and the answers about its parts."""
 
     record: OutgoingRecord
     key: PartAnswer | None
@@ -56,15 +62,15 @@ class Prepared(msgspec.Struct):
 
 
 class UnderWay(msgspec.Struct):
-    """Records that came together, those of them that are fit to be sent on their way."""
+    """Records that arrived together; valid ones are in flight."""
 
     prepared: list[Prepared | ErrorBody]
-    handed: Handed | None = None
+    in_flight: InFlight | None = None
 
 
 Result = RecordAnswer | ErrorBody
 Pieces = asyncio.Queue[UnderWay | None]
-"""Records that came together, in the order in which they came; None is the end."""
+"""Pieces in order of arrival; None is the end."""
 
 
 class Production:
@@ -77,7 +83,7 @@ class Production:
         self._cluster_id = cluster_id
 
     async def streamed(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Results as they become known, in the order of the records."""
+        """Yield results as they arrive, in the order of the records."""
         pieces: Pieces = asyncio.Queue(maxsize=_UNDER_WAY_MAX)
         reader = asyncio.create_task(self._read(request, pieces))
         try:
@@ -89,14 +95,14 @@ class Production:
             await asyncio.wait([reader])
 
     async def _read(self, request: Request, pieces: Pieces) -> None:
-        """Send the records of a body, and put what is on its way into the queue.
+        """Send the records of a body, and put them into the queue.
 
-        Who cancels this takes no pieces any more, so then there is nobody to be told of the end.
+        After a cancellation nothing reads the queue, so the end is not put into it.
         """
         try:
             await self._read_on(request, pieces)
         except ClientDisconnect:
-            pass  # Nobody is left to be told.
+            pass  # No caller is left to receive an error.
         except HeadraceError as refusal:
             await pieces.put(UnderWay([body_of(of_client(refusal))]))
         except Exception:
@@ -105,7 +111,7 @@ class Production:
         await pieces.put(None)
 
     async def _read_on(self, request: Request, pieces: Pieces) -> None:
-        """One piece after the other, so that records are written in the order of the body."""
+        """Send one piece after the other, in the order of the body."""
         splitter = JsonSplitter()
         bytes_max = self._service.settings.request_max_bytes
         is_empty = True
@@ -123,7 +129,7 @@ class Production:
             raise no_records()
 
     async def _received(self, request: Request) -> AsyncIterator[bytes]:
-        """The body as it comes; what has come when the time is up is still written and told."""
+        """Yield the body as it arrives; records before the time limit are still written."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._service.settings.streaming_connection_max_duration_ms / 1000
         body = request.stream()
@@ -139,11 +145,11 @@ class Production:
         raise _OPEN_TOO_LONG
 
     async def results_of(self, given: Sequence[Decoded]) -> list[Result]:
-        """What became of records that came together, in their order."""
+        """Produce records that arrived together; return their results in order."""
         return await self._outcomes(await self._started(given))
 
     async def _started(self, given: Sequence[Decoded]) -> UnderWay:
-        """Send what is fit to be sent. Only then the topic is asked for, as that may create it."""
+        """Send valid records; look up the topic only for them, as that may create it."""
         prepared = [await self._prepared(one) for one in given]
         if not any(isinstance(one, Prepared) for one in prepared):
             return UnderWay(prepared)
@@ -156,10 +162,10 @@ class Production:
         records = [one.record for one in placed if isinstance(one, Prepared)]
         if not records:
             return UnderWay(placed)
-        return UnderWay(placed, await self._sender.hand_over(self._topic, records))
+        return UnderWay(placed, await self._sender.start(self._topic, records))
 
     async def _outcomes(self, piece: UnderWay) -> list[Result]:
-        sent = iter(() if piece.handed is None else await piece.handed.outcomes())
+        sent = iter(() if piece.in_flight is None else await piece.in_flight.outcomes())
         return [
             one if isinstance(one, ErrorBody) else self.result(one, next(sent))
             for one in piece.prepared
@@ -175,7 +181,7 @@ class Production:
             return body_of(of_client(error))
 
     async def encoded(self, body: RecordBody) -> Prepared:
-        """A record as bytes; raises what is wrong with it, whatever partitions there are."""
+        """Encode a record, or raise its error; the partition is checked later."""
         partition = body.partition_id
         if partition is not None and partition < 0:
             raise partition_not_found()
@@ -205,6 +211,11 @@ class Production:
         data = schema.encode(part.data)
         return data, _with_schema(schema, data)
 
+    async def check_partition(self, prepared: Prepared) -> None:
+        """Raise an error for a missing partition; the lookup may create the topic."""
+        if not is_within(prepared, await self._sender.partitions_of(self._topic)):
+            raise partition_not_found()
+
     def result(self, prepared: Prepared, sent: Sent) -> Result:
         failure = sent.failure
         if failure is not None:
@@ -214,26 +225,26 @@ class Production:
     def shown(
         self, prepared: Prepared, partition: int | None, offset: int | None, stamp: int
     ) -> RecordAnswer:
-        """The answer for a record that is written."""
+        """Return the answer for a written record."""
         return RecordAnswer(
-            200,
-            self._cluster_id,
-            self._topic,
-            partition,
-            offset,
-            iso(stamp) if stamp >= 0 else None,
-            prepared.key,
-            prepared.value,
+            error_code=200,
+            cluster_id=self._cluster_id,
+            topic_name=self._topic,
+            partition_id=partition,
+            offset=offset,
+            timestamp=iso(stamp) if stamp >= 0 else None,
+            key=prepared.key,
+            value=prepared.value,
         )
 
 
 def is_within(prepared: Prepared, partitions: int) -> bool:
-    """Whether the partition that a record names is one of so many; most records name none."""
+    """Return whether the partition of a record exists; most records name none."""
     return prepared.record.partition < partitions
 
 
 def line(result: Result) -> bytes:
-    """A result as a line of a stream."""
+    """Encode a result as a line of a stream."""
     return _ENCODER.encode(result) + _END
 
 

@@ -1,127 +1,72 @@
-"""Quotas of users, clients and addresses, of version 3; Confluent's proxy has none."""
+"""Quotas of users, clients and addresses, of version 3; Confluent's proxy does not have them."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
-from starlette.responses import Response
 
 from headrace.client.quotas import Match, QuotaFilter
-from headrace.http.operations import Operation, Parameter
+from headrace.http.operations import Parameter
 from headrace.rest.errors import check
-from headrace.rest.service import Service
-from headrace.rest.v3.answers import CLUSTER, MISSING, Context, answer, json_body, nothing
-from headrace.rest.v3.resources import Collection, Metadata
+from headrace.rest.routing import Routes
+from headrace.rest.v3.resources import QuotaData, QuotaEntity
+from headrace.rest.v3.routing import CLUSTER, REJECTED, Context, get, post
 
 _KINDS = {"user": "user", "client_id": "client-id", "ip": "ip"}
 """Kinds of entities as they are written here, and as Kafka writes them."""
-_PATH = "/v3/clusters/{cluster_id}/client-quotas"
+_PATH = f"{CLUSTER}/client-quotas"
 _DEFAULT = ""
-
-
-class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose a quota is; an empty name is the default of that kind."""
-
-    user: str | None = None
-    client_id: str | None = None
-    ip: str | None = None
-
-    def parts(self) -> dict[str, str | None]:
-        given = {kind: getattr(self, name) for name, kind in _KINDS.items()}
-        return {kind: name or None for kind, name in given.items() if name is not None}
-
-
-class QuotaData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaClientQuota"
-    metadata: Metadata
-    cluster_id: str
-    entity: QuotaEntity
-    quotas: dict[str, float]
+_FILTERS = (Parameter(name, "Only this one; an empty value is the default.") for name in _KINDS)
 
 
 class QuotaChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Quotas by name, as `producer_byte_rate`; null takes one away."""
+    """Quotas by name, such as `producer_byte_rate`; null removes a quota."""
 
     entity: QuotaEntity
     quotas: Annotated[dict[str, float | None], Meta(min_length=1)]
     validate_only: bool = False
 
 
-class QuotaRoutes:
-    """What clients may use."""
+class QuotaRoutes(Routes):
+    """List and alter quotas."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def operations(self) -> list[Operation]:
-        chosen = [
-            Parameter(name, "Only of this one; nothing after the = is the default.")
-            for name in _KINDS
-        ]
-        return [
-            Operation(
-                "GET",
-                _PATH,
-                self.client_quotas,
-                "Quotas of users, clients and addresses.",
-                (CLUSTER, *chosen),
-                answer=Collection[QuotaData],
-                errors={**MISSING, 400: "The broker has none."},
-            ),
-            Operation(
-                "POST",
-                f"{_PATH}:alter",
-                self.alter_client_quotas,
-                "Set quotas, or take them away.",
-                (CLUSTER,),
-                body=QuotaChange,
-                errors={**MISSING, 400: "The broker refuses it.", 422: "The body is not right."},
-                status=204,
-            ),
-        ]
-
-    async def client_quotas(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
+    @get(
+        _PATH,
+        "List quotas of users, clients and addresses.",
+        *_FILTERS,
+        errors={400: "The broker does not support quotas."},
+    )
+    async def client_quotas(self, context: Context) -> list[QuotaData]:
         filters = [
-            _filter(kind, request.query_params[name])
+            _filter(kind, context.query[name])
             for name, kind in _KINDS.items()
-            if name in request.query_params
+            if name in context.query
         ]
         found = await context.ask(lambda admin: admin.quotas.describe(filters))
-        data = [
-            QuotaData(
-                metadata=Metadata(context.links.url("client-quotas")),
-                cluster_id=context.cluster_id,
-                entity=entity_of(one.entity),
-                quotas=one.values,
-            )
-            for one in found
-        ]
-        return answer(context.links.collection("KafkaClientQuotaList", data, "client-quotas"))
+        return [QuotaData(entity=entity_of(one.entity), quotas=one.values) for one in found]
 
-    async def alter_client_quotas(self, request: Request) -> Response:
-        context = await Context.of(self._service, request)
-        body = await json_body(request, QuotaChange)
+    @post(f"{_PATH}:alter", "Set or remove quotas.", errors=REJECTED)
+    async def alter_client_quotas(self, context: Context, body: QuotaChange) -> None:
+        entity = parts_of(body.entity)
         check(
             await context.ask(
                 lambda admin: admin.quotas.alter(
-                    body.entity.parts(), body.quotas, validate_only=body.validate_only
+                    entity, body.quotas, validate_only=body.validate_only
                 )
             )
         )
-        return nothing()
+
+
+def parts_of(entity: QuotaEntity) -> dict[str, str | None]:
+    """Return an entity as Kafka writes it, with null for the default."""
+    given = {kind: getattr(entity, name) for name, kind in _KINDS.items()}
+    return {kind: name or None for kind, name in given.items() if name is not None}
 
 
 def entity_of(parts: dict[str, str | None]) -> QuotaEntity:
-    """Kafka's null is the default, which is written as an empty name here."""
-    return QuotaEntity(
-        **{
-            name: parts[kind] if parts[kind] is not None else _DEFAULT
-            for name, kind in _KINDS.items()
-            if kind in parts
-        }
-    )
+    """Return an entity as it is written here, with an empty name for the default."""
+    names = {name: parts[kind] for name, kind in _KINDS.items() if kind in parts}
+    return QuotaEntity(**{name: found or _DEFAULT for name, found in names.items()})
 
 
 def _filter(kind: str, name: str) -> QuotaFilter:

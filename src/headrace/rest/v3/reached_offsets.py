@@ -1,7 +1,7 @@
-"""Offsets that a transaction commits for a group; their partitions are looked for beforehand.
+"""Offsets that a transaction commits for a group, with a check of their partitions.
 
-librdkafka takes a partition that is not there for one that may still come, and asks until its time
-is up. Who misspells a topic would wait for long, and then be told little.
+librdkafka retries the lookup of a missing partition until its timeout, so a misspelt topic would
+cause a long wait and an unclear error.
 """
 
 import asyncio
@@ -14,25 +14,24 @@ from msgspec import Meta
 
 from headrace.client.admin import Admin
 from headrace.errors import HeadraceError, UnknownTopicOrPartition, error_for
-from headrace.rest.numbers import INT32_MAX
+from headrace.rest.numbers import Int32, Int64
 from headrace.rest.transactional import GroupOffsets, of_group
 
 _APPEARS_WITHIN_S = 2.0
-"""How long a topic that was made just now may take to be known to the broker that is asked."""
+"""Time limit for a new topic to become visible at a broker."""
 _LOOK_EVERY_S = 0.1
-_INT64_MAX = (1 << 63) - 1
 
 Name = Annotated[str, Meta(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
 Partitions = Mapping[str, Collection[int]]
-"""The partitions that topics have; a topic that is not there has none."""
+"""Partitions by topic; missing topics have none."""
 
 
 class ReachedOffset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The offset that a group reads next in a partition."""
+    """The next offset of a group in a partition."""
 
     topic_name: Name
-    partition_id: Annotated[int, Meta(ge=0, le=INT32_MAX)]
-    offset: Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+    partition_id: Int32
+    offset: Int64
 
 
 class ConsumerOffsets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +50,7 @@ async def check_places(
     look: Callable[[Collection[str]], Awaitable[Partitions]],
     within_s: float = _APPEARS_WITHIN_S,
 ) -> None:
-    """Refuse offsets of a partition that is not there, and does not appear soon."""
+    """Raise an error for offsets of a partition that does not appear soon."""
     topics = sorted({one.topic_name for one in given.offsets})
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
@@ -65,21 +64,21 @@ async def check_places(
 
 
 def partitions_of(admin: Admin, topics: Collection[str]) -> Partitions:
-    """Asked without making a topic by asking."""
+    """Read the partitions of topics without creating them."""
     found: dict[str, list[int]] = {}
     for one in admin.cluster.metadata(topics).topics:
         if one.error_code not in (0, UnknownTopicOrPartition.code):
-            raise error_for(one.error_code, f"topic {one.name!r} cannot be looked up")
+            raise error_for(one.error_code, f"lookup of topic {one.name!r} failed")
         found[one.name or ""] = [partition.partition_index for partition in one.partitions]
     return found
 
 
 def _missing(offsets: Iterable[ReachedOffset], there: Partitions) -> HeadraceError | None:
-    """The first that has no place, named with what there is instead."""
+    """Return the error for the first missing partition."""
     for one in offsets:
         partitions = there.get(one.topic_name, ())
         if not partitions:
-            return UnknownTopicOrPartition(f"there is no topic {one.topic_name!r}")
+            return UnknownTopicOrPartition(f"topic {one.topic_name!r} does not exist")
         if one.partition_id not in partitions:
             return UnknownTopicOrPartition(
                 f"topic {one.topic_name!r} has no partition {one.partition_id};"

@@ -1,6 +1,7 @@
-"""Records of version 3 as JSON: what a request says of them, and what it is told."""
+"""Records of version 3 as JSON: their bodies and answers."""
 
 import datetime as dt
+import re
 from functools import lru_cache
 from typing import Annotated
 
@@ -11,13 +12,15 @@ from headrace.errors import HeadraceError
 from headrace.rest.errors import RestError, bad_request, invalid_batch, invalid_payload
 from headrace.rest.formats import Format
 from headrace.rest.numbers import INT32_MAX
-from headrace.rest.payloads import without_layout
-from headrace.rest.unknown_fields import names, refusal_of
+from headrace.rest.payloads import decoded_body, without_layout
+from headrace.rest.schemas import V3Schema
 from headrace.rest.v3.json_stream import JsonSplitter
 
+_UNKNOWN = re.compile(r"unknown field `(?P<field>.*?)`(?P<place> - at `\$[^`]*`)?\Z", re.DOTALL)
+_SHOWN_MAX = 80
 _ID_LENGTH_MAX = 80
 _V2_BODY = (
-    ": this is a body of version 2, which goes to /topics/{topic}; one of version 3 is"
+    ": this is a body of version 2 for /topics/{topic}; a body of version 3 is"
     ' {"value":{"type":"JSON","data":...}}'
 )
 
@@ -28,16 +31,10 @@ class RecordHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """In base64."""
 
 
-class RecordPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key or a value: its form, its schema in one of several ways, and its data."""
+class RecordPart(V3Schema, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key or a value."""
 
     data: Raw = msgspec.field(default_factory=lambda: Raw(b"null"))
-    type: Format | None = None
-    subject: str | None = None
-    subject_name_strategy: str | None = None
-    schema_id: int | None = None
-    schema_version: int | None = None
-    schema: str | None = None
 
 
 class RecordBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,7 +48,7 @@ class RecordBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class BatchEntry(RecordBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A record with a name by which its result is known."""
+    """A record with an id for its result."""
 
     id: Annotated[str, Meta(min_length=1, max_length=_ID_LENGTH_MAX)]
 
@@ -61,7 +58,7 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a key or value was written."""
+    """The format, schema and size of a written key or value."""
 
     type: Format | None = None
     subject: str | None = None
@@ -70,10 +67,9 @@ class PartAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int | None = None
 
 
-class RecordAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a record lies."""
+class Written(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The place of a written record."""
 
-    error_code: int
     cluster_id: str
     topic_name: str
     partition_id: int | None
@@ -83,17 +79,14 @@ class RecordAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     value: PartAnswer | None = None
 
 
-class EntryAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where the record of a batch lies."""
+class RecordAnswer(Written, frozen=True, omit_defaults=True, kw_only=True):
+    error_code: int
+
+
+class EntryAnswer(Written, frozen=True, omit_defaults=True, kw_only=True):
+    """The place of a record of a batch."""
 
     id: str
-    cluster_id: str
-    topic_name: str
-    partition_id: int | None
-    offset: int | None
-    timestamp: str | None = None
-    key: PartAnswer | None = None
-    value: PartAnswer | None = None
 
 
 class EntryFailure(msgspec.Struct, frozen=True):
@@ -108,7 +101,7 @@ class BatchAnswer(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct):
-    """A record of a request, or why it is none."""
+    """A decoded record, or the error of its decoding."""
 
     body: RecordBody | None = None
     failure: HeadraceError | None = None
@@ -119,10 +112,9 @@ _BATCH_DECODER = msgspec.json.Decoder(Batch)
 
 
 def records_of(body: bytes) -> list[Decoded]:
-    """The records of a body that is there to its end.
+    """Decode the records of a complete body.
 
-    Nearly always it is one record that is fine, and then to decode it is to know where it ends.
-    Only another body is cut apart, and whatever is wrong in it found and told.
+    Most bodies are one valid record, so that is tried first. Other bodies are split into values.
     """
     try:
         return [Decoded(_DECODER.decode(without_layout(body)))]
@@ -135,26 +127,20 @@ def records_of(body: bytes) -> list[Decoded]:
 
 
 def decoded(value: bytes) -> Decoded:
-    """One record, or why it is none."""
+    """Decode one record, or return its error."""
     try:
         return Decoded(_DECODER.decode(without_layout(value)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         hint = _V2_BODY if names(error, "records") else ""
-        refusal = refusal_of(error, hint) or bad_request(f"Error processing JSON: {error}")
+        refusal = unknown_field(error, hint) or bad_request(f"Error processing JSON: {error}")
         return Decoded(failure=refusal)
 
 
 def batch_of(body: bytes, entries_max: int) -> Batch:
-    """The records of a batch; one that is wrong anywhere is refused as a whole."""
+    """Decode a batch, which is rejected as a whole if any part is invalid."""
     if not body.strip():
         raise invalid_batch("Request body is empty. Data is required.")
-    try:
-        batch = _BATCH_DECODER.decode(without_layout(body))
-    except msgspec.ValidationError as error:
-        refusal = refusal_of(error, _V2_BODY if names(error, "records") else "")
-        raise refusal or invalid_batch(f"the batch is not what it should be: {error}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise bad_request(f"the body is no JSON: {error}") from None
+    batch = decoded_body(body, _BATCH_DECODER, _invalid_batch, has_raw_parts=True)
     if not batch.entries:
         raise invalid_batch("Empty batch.")
     if len(batch.entries) > entries_max:
@@ -164,13 +150,32 @@ def batch_of(body: bytes, entries_max: int) -> Batch:
     return batch
 
 
+def _invalid_batch(error: msgspec.ValidationError) -> RestError:
+    refusal = unknown_field(error, _V2_BODY if names(error, "records") else "")
+    return refusal or invalid_batch(f"the batch is invalid: {error}")
+
+
+def unknown_field(error: Exception, hint: str = "") -> RestError | None:
+    """Return the error for an unknown field; None for other errors."""
+    found = _UNKNOWN.search(str(error)) if isinstance(error, msgspec.ValidationError) else None
+    if found is None:
+        return None
+    field = found["field"][:_SHOWN_MAX]
+    return bad_request(f'Unrecognized field "{field}"{found["place"] or ""}{hint}')
+
+
+def names(error: Exception, field: str) -> bool:
+    """Return whether the unknown field is this one, at the top of the body."""
+    return str(error).endswith(f"unknown field `{field}`")
+
+
 def no_records() -> RestError:
-    """What is said to who sends no record at all."""
+    """Return the error for a body without records."""
     return invalid_payload("Request body is empty. Data is required.")
 
 
 def timestamp_of(moment: dt.datetime) -> int:
-    """A time as records have it, in milliseconds."""
+    """Convert a time to milliseconds since 1970."""
     found = round(moment.timestamp() * 1000)
     if found < 0:
         raise bad_request("timestamp is before 1970")
@@ -178,12 +183,12 @@ def timestamp_of(moment: dt.datetime) -> int:
 
 
 def iso(timestamp_ms: int) -> str:
-    """A time of UTC by ISO 8601, always with milliseconds."""
+    """Format a time in UTC by ISO 8601 with milliseconds."""
     seconds, milliseconds = divmod(timestamp_ms, 1000)
     return f"{_iso_second(seconds)}.{milliseconds:03}Z"
 
 
 @lru_cache(maxsize=64)
 def _iso_second(seconds: int) -> str:
-    """Kept for a while, as most records of a second are of that second."""
+    """Format a second; cached, because consecutive records often share it."""
     return f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%dT%H:%M:%S}"

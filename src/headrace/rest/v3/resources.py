@@ -1,6 +1,12 @@
-"""The resources of version 3 as typed values: each with its kind, its address and its relations."""
+"""The resources of version 3: their own fields, and one table of kinds, addresses and relations.
 
-from typing import Generic, TypeVar
+An answer shows a resource with its kind, its address, its name among all resources and the
+addresses of related resources. These parts follow from the resource's own fields by `KINDS`.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -13,21 +19,21 @@ T = TypeVar("T")
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """Where a resource is, and its name among all resources."""
+    """The address of a resource and its name among all resources."""
 
     self_: str = field(name="self")
     resource_name: str | None = None
 
 
 class ListMetadata(msgspec.Struct, frozen=True):
-    """Where a list is; all of it is in one answer, so there is never a next part."""
+    """The address of a list; `next` is always null, because lists are not paged."""
 
     self_: str = field(name="self")
     next: str | None = None
 
 
 class Related(msgspec.Struct, frozen=True):
-    """Where something else is that belongs to a resource."""
+    """The address of a related resource."""
 
     related: str
 
@@ -40,55 +46,61 @@ class Collection(msgspec.Struct, Generic[T], frozen=True):
     data: list[T]
 
 
-class ClusterData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaCluster"
-    metadata: Metadata
-    cluster_id: str
-    controller: Related | None
-    acls: Related
-    brokers: Related
-    broker_configs: Related
-    consumer_groups: Related
-    topics: Related
-    partition_reassignments: Related
+_CLIENT_NAMES = {
+    "broker_id": "broker",
+    "consumer_group_id": "group",
+    "consumer_id": "member_id",
+    "coordinator_id": "coordinator",
+    "finalized_version": "finalized",
+    "last_timestamp_ms": "last_timestamp",
+    "leader_id": "leader",
+    "partition_assignor": "assignor",
+    "partition_id": "partition",
+    "started_at_ms": "start_ms",
+    "topic_name": "topic",
+}
+"""The client's names of fields, where they differ."""
 
 
-class BrokerData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaBroker"
-    metadata: Metadata
-    cluster_id: str
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """The own fields of a resource."""
+
+    @classmethod
+    def of(cls, found: object, **given: Any) -> Self:
+        """Take the fields from a value of the client, except for the given ones."""
+        for name in cls.__struct_fields__:
+            source = _CLIENT_NAMES.get(name, name)
+            if name not in given and hasattr(found, source):
+                given[name] = getattr(found, source)
+        return cls(**given)
+
+
+class ClusterData(Resource, frozen=True, kw_only=True):
+    controller_id: int | None
+
+
+class BrokerData(Resource, frozen=True, kw_only=True):
     broker_id: int
     host: str
     port: int
     rack: str | None
-    configs: Related
-    partition_replicas: Related
 
 
-class FeatureData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaFeature"
-    metadata: Metadata
-    cluster_id: str
+class FeatureData(Resource, frozen=True, kw_only=True):
     name: str
     min_version: int
     max_version: int
     finalized_version: int | None
 
 
-class QuorumData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaQuorum"
-    metadata: Metadata
-    cluster_id: str
+class QuorumData(Resource, frozen=True, kw_only=True):
     leader_id: int
     leader_epoch: int
     high_watermark: int
     replicas: list[QuorumReplica]
 
 
-class LogDirectoryData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaLogDir"
-    metadata: Metadata
-    cluster_id: str
+class LogDirectoryData(Resource, frozen=True, kw_only=True):
     broker_id: int
     path: str
     error: str | None
@@ -103,15 +115,9 @@ class Synonym(msgspec.Struct, frozen=True):
     source: str
 
 
-class ConfigData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A setting of a topic, a broker or all brokers; only the fields of its kind are there."""
+class ConfigData(Resource, frozen=True, kw_only=True):
+    """A setting of one of three kinds of owners."""
 
-    kind: str
-    metadata: Metadata
-    cluster_id: str
-    topic_name: str | None = None
-    broker_id: int | None = None
-    config_type: str | None = None
     name: str
     value: str | None
     is_default: bool
@@ -121,106 +127,76 @@ class ConfigData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     synonyms: list[Synonym]
 
 
-class TopicData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaTopic"
-    metadata: Metadata
-    cluster_id: str
+class TopicConfigData(ConfigData, frozen=True, kw_only=True):
+    topic_name: str
+
+
+class BrokerConfigData(ConfigData, frozen=True, kw_only=True):
+    broker_id: int
+
+
+class ClusterConfigData(ConfigData, frozen=True, kw_only=True):
+    config_type: str = "BROKER"
+
+
+class TopicData(Resource, frozen=True, kw_only=True):
     topic_name: str
     is_internal: bool
     replication_factor: int
     partitions_count: int
-    partitions: Related
-    configs: Related
-    partition_reassignments: Related
     authorized_operations: list[str] = []
 
 
-class PartitionData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaPartition"
-    metadata: Metadata
-    cluster_id: str
+class PartitionResource(Resource, frozen=True, kw_only=True):
     topic_name: str
     partition_id: int
-    leader: Related | None
-    replicas: Related
-    reassignment: Related
 
 
-class PartitionOffsetsData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaPartitionOffsets"
-    metadata: Metadata
-    cluster_id: str
-    topic_name: str
-    partition_id: int
+class PartitionData(PartitionResource, frozen=True, kw_only=True):
+    leader_id: int | None
+
+
+class PartitionOffsetsData(PartitionResource, frozen=True, kw_only=True):
     earliest_offset: int
     latest_offset: int
 
 
-class ReplicaData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaReplica"
-    metadata: Metadata
-    cluster_id: str
-    topic_name: str
-    partition_id: int
+class ReplicaData(PartitionResource, frozen=True, kw_only=True):
     broker_id: int
     is_leader: bool
     is_in_sync: bool
-    broker: Related
 
 
-class ReassignmentData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaReassignment"
-    metadata: Metadata
-    cluster_id: str
-    topic_name: str
-    partition_id: int
+class ReassignmentData(PartitionResource, frozen=True, kw_only=True):
     adding_replicas: list[int]
     removing_replicas: list[int]
-    replicas: Related
 
 
-class GroupData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaConsumerGroup"
-    metadata: Metadata
-    cluster_id: str
+class GroupData(Resource, frozen=True, kw_only=True):
     consumer_group_id: str
     is_simple: bool
     partition_assignor: str
     state: str
     type: str
     is_mixed_consumer_group: bool = False
-    coordinator: Related
-    consumers: Related
-    lag_summary: Related
+    coordinator_id: int
 
 
-class ConsumerData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaConsumer"
-    metadata: Metadata
-    cluster_id: str
+class ConsumerData(Resource, frozen=True, kw_only=True):
     consumer_group_id: str
     consumer_id: str
     instance_id: str | None
     client_id: str
-    assignments: Related
 
 
-class AssignmentData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaConsumerAssignment"
-    metadata: Metadata
-    cluster_id: str
+class AssignmentData(Resource, frozen=True, kw_only=True):
     consumer_group_id: str
     consumer_id: str
     topic_name: str
     partition_id: int
-    partition: Related
-    lag: Related
 
 
-class LagData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaConsumerLag"
-    metadata: Metadata
-    cluster_id: str
+class LagData(Resource, frozen=True, kw_only=True):
     consumer_group_id: str
     topic_name: str
     partition_id: int
@@ -232,10 +208,7 @@ class LagData(msgspec.Struct, frozen=True, kw_only=True):
     lag: int
 
 
-class LagSummaryData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaConsumerGroupLagSummary"
-    metadata: Metadata
-    cluster_id: str
+class LagSummaryData(Resource, frozen=True, kw_only=True):
     consumer_group_id: str
     max_lag_consumer_id: str
     max_lag_instance_id: str | None
@@ -244,16 +217,11 @@ class LagSummaryData(msgspec.Struct, frozen=True, kw_only=True):
     max_lag_partition_id: int
     max_lag: int
     total_lag: int
-    max_lag_consumer: Related
-    max_lag_partition: Related
 
 
-class GroupOffsetData(msgspec.Struct, frozen=True, kw_only=True):
-    """What a group has committed for a partition; Confluent's proxy shows this only with lags."""
+class GroupOffsetData(Resource, frozen=True, kw_only=True):
+    """A committed offset; Confluent's proxy shows committed offsets only with lags."""
 
-    kind: str = "KafkaConsumerGroupOffset"
-    metadata: Metadata
-    cluster_id: str
     consumer_group_id: str
     topic_name: str
     partition_id: int
@@ -261,10 +229,7 @@ class GroupOffsetData(msgspec.Struct, frozen=True, kw_only=True):
     offset_metadata: str
 
 
-class AclData(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str = "KafkaAcl"
-    metadata: Metadata
-    cluster_id: str
+class AclData(Resource, frozen=True, kw_only=True):
     resource_type: str
     resource_name: str
     pattern_type: str
@@ -274,10 +239,235 @@ class AclData(msgspec.Struct, frozen=True, kw_only=True):
     permission: str
 
 
-class AclList(msgspec.Struct, frozen=True):
-    """What was deleted."""
+class TransactionData(Resource, frozen=True, kw_only=True):
+    transactional_id: str
+    coordinator_id: int
+    producer_id: int
+    state: str
 
-    data: list[AclData]
+
+class PartitionsData(msgspec.Struct, frozen=True):
+    topic_name: str
+    partition_ids: list[int]
+
+
+class OpenTransactionData(TransactionData, frozen=True, kw_only=True):
+    producer_epoch: int
+    timeout_ms: int
+    started_at_ms: int | None
+    partitions: list[PartitionsData]
+
+
+class ProducerData(PartitionResource, frozen=True, kw_only=True):
+    """A producer that a partition remembers."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    transaction_start_offset: int | None
+
+
+class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The owner of a quota; an empty name is the default of its kind."""
+
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+
+
+class QuotaData(Resource, frozen=True, kw_only=True):
+    entity: QuotaEntity
+    quotas: dict[str, float]
+
+
+class Kind(NamedTuple):
+    """A kind of resources; `{field}` in an address or a name is a field of the resource."""
+
+    name: str
+    address: str
+    resource_name: str | None
+    """The part after the name of the cluster; None for resources without a name."""
+    related: Mapping[str, str] = {}
+    """Addresses within the cluster, or below the resource if they begin with a slash."""
+    hidden: tuple[str, ...] = ()
+    """Fields that are shown only as a related address, which is null where the field is null."""
+    is_query: bool = False
+    """The address is a search for all fields of the resource."""
+
+
+_TOPIC = "topics/{topic_name}"
+_PARTITION = f"{_TOPIC}/partitions/{{partition_id}}"
+_GROUP = "consumer-groups/{consumer_group_id}"
+_CONSUMER = f"{_GROUP}/consumers/{{consumer_id}}"
+_PARTITION_NAME = "topic={topic_name}/partition={partition_id}"
+_GROUP_NAME = "consumer-group={consumer_group_id}"
+_WORST_PARTITION = "topics/{max_lag_topic_name}/partitions/{max_lag_partition_id}"
+
+_TRANSACTION = Kind(
+    "KafkaTransaction", "transactions/{transactional_id}", "transactional-id={transactional_id}"
+)
+
+KINDS: Mapping[type[Resource], Kind] = {
+    ClusterData: Kind(
+        "KafkaCluster",
+        "",
+        "",
+        {
+            "controller": "brokers/{controller_id}",
+            "acls": "acls",
+            "brokers": "brokers",
+            "broker_configs": "broker-configs",
+            "consumer_groups": "consumer-groups",
+            "topics": "topics",
+            "partition_reassignments": "topics/-/partitions/-/reassignment",
+        },
+        hidden=("controller_id",),
+    ),
+    BrokerData: Kind(
+        "KafkaBroker",
+        "brokers/{broker_id}",
+        "broker={broker_id}",
+        {"configs": "/configs", "partition_replicas": "/partition-replicas"},
+    ),
+    FeatureData: Kind("KafkaFeature", "features", "feature={name}"),
+    QuorumData: Kind("KafkaQuorum", "quorum", "quorum"),
+    LogDirectoryData: Kind(
+        "KafkaLogDir", "brokers/{broker_id}/log-dirs", "broker={broker_id}/log-dir={path}"
+    ),
+    TopicConfigData: Kind(
+        "KafkaTopicConfig", f"{_TOPIC}/configs/{{name}}", "topic={topic_name}/config={name}"
+    ),
+    BrokerConfigData: Kind(
+        "KafkaBrokerConfig",
+        "brokers/{broker_id}/configs/{name}",
+        "broker={broker_id}/config={name}",
+    ),
+    ClusterConfigData: Kind("KafkaClusterConfig", "broker-configs/{name}", "broker-config={name}"),
+    TopicData: Kind(
+        "KafkaTopic",
+        _TOPIC,
+        "topic={topic_name}",
+        {
+            "partitions": "/partitions",
+            "configs": "/configs",
+            "partition_reassignments": "/partitions/-/reassignment",
+        },
+    ),
+    PartitionData: Kind(
+        "KafkaPartition",
+        _PARTITION,
+        _PARTITION_NAME,
+        {
+            "leader": "/replicas/{leader_id}",
+            "replicas": "/replicas",
+            "reassignment": "/reassignment",
+        },
+        hidden=("leader_id",),
+    ),
+    PartitionOffsetsData: Kind(
+        "KafkaPartitionOffsets",
+        f"{_PARTITION}/offset",
+        f"{_PARTITION_NAME}/offset_type=earliest_and_latest",
+    ),
+    ReplicaData: Kind(
+        "KafkaReplica",
+        f"{_PARTITION}/replicas/{{broker_id}}",
+        f"{_PARTITION_NAME}/replica={{broker_id}}",
+        {"broker": "brokers/{broker_id}"},
+    ),
+    ReassignmentData: Kind(
+        "KafkaReassignment",
+        f"{_PARTITION}/reassignment",
+        f"{_PARTITION_NAME}/reassignment",
+        {"replicas": f"{_PARTITION}/replicas"},
+    ),
+    GroupData: Kind(
+        "KafkaConsumerGroup",
+        _GROUP,
+        _GROUP_NAME,
+        {
+            "coordinator": "brokers/{coordinator_id}",
+            "consumers": "/consumers",
+            "lag_summary": "/lag-summary",
+        },
+        hidden=("coordinator_id",),
+    ),
+    ConsumerData: Kind(
+        "KafkaConsumer",
+        _CONSUMER,
+        f"{_GROUP_NAME}/consumer={{consumer_id}}",
+        {"assignments": "/assignments"},
+    ),
+    AssignmentData: Kind(
+        "KafkaConsumerAssignment",
+        f"{_CONSUMER}/assignments/{{topic_name}}/partitions/{{partition_id}}",
+        f"{_GROUP_NAME}/consumer={{consumer_id}}"
+        "/assignment={topic_name}/partition={partition_id}",
+        {
+            "partition": _PARTITION,
+            "lag": f"{_GROUP}/lags/{{topic_name}}/partitions/{{partition_id}}",
+        },
+    ),
+    LagData: Kind(
+        "KafkaConsumerLag",
+        f"{_GROUP}/lags/{{topic_name}}/partitions/{{partition_id}}",
+        f"{_GROUP_NAME}/lag={{topic_name}}/partition={{partition_id}}",
+    ),
+    LagSummaryData: Kind(
+        "KafkaConsumerGroupLagSummary",
+        f"{_GROUP}/lag-summary",
+        f"{_GROUP_NAME}/lag-summary",
+        {
+            "max_lag_consumer": f"{_GROUP}/consumers/{{max_lag_consumer_id}}",
+            "max_lag_partition": _WORST_PARTITION,
+        },
+    ),
+    GroupOffsetData: Kind(
+        "KafkaConsumerGroupOffset",
+        f"{_GROUP}/offsets",
+        f"{_GROUP_NAME}/offset={{topic_name}}/partition={{partition_id}}",
+    ),
+    AclData: Kind("KafkaAcl", "acls", None, is_query=True),
+    TransactionData: _TRANSACTION,
+    OpenTransactionData: _TRANSACTION,
+    ProducerData: Kind(
+        "KafkaProducer", f"{_PARTITION}/producers", f"{_PARTITION_NAME}/producer={{producer_id}}"
+    ),
+    QuotaData: Kind("KafkaClientQuota", "client-quotas", None),
+}
+
+
+@cache
+def shown_type(data: type[Resource]) -> type[msgspec.Struct]:
+    """Return the type of a resource as it is shown, for the description of the operations."""
+    kind = KINDS[data]
+    own = {one.name: one for one in msgspec.structs.fields(data)}
+    nullable = [name for name in kind.hidden if isinstance(None, own[name].type)]
+    related = [
+        (name, Related | None if any(f"{{{one}}}" in address for one in nullable) else Related)
+        for name, address in kind.related.items()
+    ]
+    return msgspec.defstruct(
+        data.__name__,
+        [
+            ("kind", str, kind.name),
+            ("metadata", Metadata),
+            ("cluster_id", str),
+            *(_field(one) for name, one in own.items() if name not in kind.hidden),
+            *related,
+        ],
+        namespace={"__doc__": data.__doc__},
+        kw_only=True,
+    )
+
+
+def _field(one: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if one.default is not msgspec.NODEFAULT:
+        return one.name, one.type, one.default
+    if one.default_factory is not msgspec.NODEFAULT:
+        return one.name, one.type, field(default_factory=one.default_factory)
+    return one.name, one.type
 
 
 class Links:
@@ -287,26 +477,53 @@ class Links:
         base = request.base_url
         if host_name:
             base = base.replace(hostname=host_name)
-        self._base = f"{str(base).rstrip('/')}/v3/clusters"
+        self.clusters = f"{str(base).rstrip('/')}/v3/clusters"
         self.cluster_id = cluster_id
+        self._cluster = f"{self.clusters}/{_quoted(cluster_id)}"
 
-    @property
-    def clusters(self) -> str:
-        return self._base
+    def url(
+        self,
+        address: str,
+        values: Mapping[str, object] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> str:
+        """Return an address within the cluster; `{name}` is replaced by a quoted value."""
+        path = address.format_map({name: _quoted(one) for name, one in (values or {}).items()})
+        url = f"{self._cluster}/{path}" if path else self._cluster
+        return f"{url}?{urlencode(query)}" if query else url
 
-    def url(self, *segments: str | int, **query: str) -> str:
-        """The address of something in the cluster."""
-        parts = [self._base, *(quote(str(one), safe="-:") for one in (self.cluster_id, *segments))]
-        text = "/".join(parts)
-        return f"{text}?{urlencode(query)}" if query else text
+    def shown(self, resource: Resource) -> dict[str, Any]:
+        """Return a resource with its kind, its address, its name and related addresses."""
+        kind = KINDS[type(resource)]
+        fields = msgspec.structs.asdict(resource)
+        values = {name: one for name, one in fields.items() if isinstance(one, str | int)}
+        url = self.url(kind.address, values, query=fields if kind.is_query else None)
+        related = {
+            name: self._related(kind, address, values) for name, address in kind.related.items()
+        }
+        for name in kind.hidden:
+            del fields[name]
+        metadata = Metadata(url, self._name(kind, values))
+        head = {"kind": kind.name, "metadata": metadata, "cluster_id": self.cluster_id}
+        return head | fields | related
 
-    def related(self, *segments: str | int) -> Related:
-        return Related(self.url(*segments))
+    def collection(self, kind: str, data: Iterable[Resource], url: str) -> Collection[Any]:
+        return Collection(kind, ListMetadata(url), [self.shown(one) for one in data])
 
-    def metadata(self, *segments: str | int, crn: str) -> Metadata:
-        """Address and name of a resource; `crn` is the name's part after the cluster's."""
-        name = f"crn:///kafka={self.cluster_id}"
-        return Metadata(self.url(*segments), f"{name}/{crn}" if crn else name)
+    def _related(self, kind: Kind, address: str, values: Mapping[str, object]) -> Related | None:
+        if any(f"{{{name}}}" in address and name not in values for name in kind.hidden):
+            return None
+        if address.startswith("/"):
+            address = kind.address + address
+        return Related(self.url(address, values))
 
-    def collection(self, kind: str, data: list[T], *segments: str | int) -> Collection[T]:
-        return Collection(kind, ListMetadata(self.url(*segments)), data)
+    def _name(self, kind: Kind, values: Mapping[str, object]) -> str | None:
+        if kind.resource_name is None:
+            return None
+        parts = [f"crn:///kafka={self.cluster_id}", kind.resource_name.format_map(values)]
+        return "/".join(filter(None, parts))
+
+
+def _quoted(value: object) -> str:
+    return quote(str(value), safe="-:")

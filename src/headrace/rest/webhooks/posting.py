@@ -1,7 +1,7 @@
-"""One delivery: a POST to a checked address, with a deadline for all of it.
+"""One delivery: a POST to a checked address, with a time limit.
 
-No redirect is followed, nothing of the answer counts but its status, and the connection ends with
-it. Written on sockets because the address that was checked must be the one that is used.
+Redirects are not followed, only the status of the answer is read, and the connection is closed
+after it. Written on sockets, because the connection must use the address that was checked.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _INTERIM_MAX = 5
 
 
 class DeliveryFailed(Exception):
-    """A delivery that was not taken; `is_final` if the same would be answered next time."""
+    """A failed delivery; `is_final` if a retry would have the same result."""
 
     def __init__(self, reason: str, *, is_final: bool = False) -> None:
         super().__init__(reason)
@@ -32,12 +32,12 @@ async def post(
     allowed: AllowedTargets,
     timeout_s: float,
 ) -> None:
-    """Deliver, or raise why not."""
+    """Deliver, or raise `DeliveryFailed`."""
     try:
         async with asyncio.timeout(timeout_s):
             status = await _posted(target, headers, body, allowed)
     except TimeoutError:
-        raise DeliveryFailed(f"it was not taken within {timeout_s:g} seconds") from None
+        raise DeliveryFailed(f"no answer within {timeout_s:g} seconds") from None
     except (OSError, ValueError, asyncio.IncompleteReadError) as error:
         raise DeliveryFailed(f"{type(error).__name__}: {error}"[:300]) from None
     if not 200 <= status < 300:
@@ -45,13 +45,13 @@ async def post(
 
 
 def signed(secret: str, timestamp_s: int, body: bytes) -> str:
-    """What proves to the target who sent a delivery, and when."""
+    """Return the signature of a delivery and its time."""
     digest = hmac.new(secret.encode(), b"%d." % timestamp_s + body, hashlib.sha256)
     return f"sha256={digest.hexdigest()}"
 
 
 def _is_final(status: int) -> bool:
-    """Redirects and refusals stay what they are; a target that is busy or broken may recover."""
+    """Return whether a status is permanent; a busy or broken target may recover."""
     return 300 <= status < 500 and status not in (408, 425, 429)
 
 
@@ -92,7 +92,7 @@ def _head(target: Target, headers: Mapping[str, str], length: int) -> bytes:
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """The status of the answer; those that only announce one (1xx) are passed over."""
+    """Read the status of the answer, without interim ones (1xx)."""
     for _ in range(_INTERIM_MAX):
         try:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -100,7 +100,7 @@ async def _status(reader: asyncio.StreamReader) -> int:
             raise ValueError("the head of the answer is too long") from error
         line = head.partition(b"\r\n")[0].split(b" ", 2)
         if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not line[1].isdigit():
-            raise ValueError("the answer is no HTTP")
+            raise ValueError("the answer is not HTTP")
         if int(line[1]) >= 200:
             return int(line[1])
-    raise ValueError("the target only announces an answer")
+    raise ValueError("the target sends interim answers only")

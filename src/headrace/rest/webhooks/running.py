@@ -1,9 +1,8 @@
-"""A subscription at work: reads as a member of its group, delivers, commits what was taken.
+"""A running subscription: reads as a member of its group, delivers, and commits.
 
-Records of a partition go in their order, one delivery after the other; partitions go beside each
-other. What is tried again holds up its own partition. A record is committed when the target took
-it or a dead letter is written, so after a crash it is delivered at least once. Where neither comes
-about for `pause_after_ms`, the subscription is paused with the reason, and nothing is lost.
+Partitions are delivered in parallel, and records of a partition in order; a retry delays only its
+partition. A record is committed after its delivery or its dead letter, so a crash may deliver it
+again. If both fail for `pause_after_ms`, the subscription is paused with the reason.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ _log = logging.getLogger(__name__)
 _POLL_S = 1.0
 _AGAIN_S = 5.0
 _LETTER_MS = 5_000
-"""How long a dead letter that could not be written waits to be tried again."""
+"""Wait before the retry of a dead letter."""
 
 
 class Status(msgspec.Struct):
-    """What this proxy did for a subscription since it began with it."""
+    """The work of this proxy for a subscription since its start."""
 
     state: str = "starting"
     delivered: int = 0
@@ -50,7 +49,7 @@ class Status(msgspec.Struct):
         self.last_error_at_ms = int(time.time() * 1000)
 
     def add(self, other: "Status") -> None:
-        """Count what the other counted as well."""
+        """Add the counts of another status."""
         self.delivered += other.delivered
         self.filtered += other.filtered
         self.failed_attempts += other.failed_attempts
@@ -58,9 +57,9 @@ class Status(msgspec.Struct):
 
 
 class GivenUp(Exception):
-    """Neither the target nor dead letters take a batch; what it says names the batch.
+    """Neither the target nor the dead letter topic accepts a batch, which the message names.
 
-    No `HeadraceError`: those are tried again.
+    Not a `HeadraceError`, because those are retried.
     """
 
 
@@ -90,7 +89,7 @@ class Work:
         self._reader: Reader | None = None
 
     async def run(self) -> None:
-        """Deliver until it is given up; what fails as a whole begins anew after a pause."""
+        """Deliver until the subscription is paused; restart after other errors."""
         while True:
             try:
                 await self._run_until_given_up()
@@ -98,18 +97,23 @@ class Work:
             except HeadraceError as error:
                 self.status.state = "failing"
                 self.status.note_failure(str(error))
-                _log.warning("subscription %s: %s", self._name, error)
+                _log.warning(
+                    "subscription failed, restarting it",
+                    extra={"subscription": self._name, "error": str(error)},
+                )
                 await asyncio.sleep(_AGAIN_S)
 
     async def lag(self) -> int | None:
-        """How many records wait in the partitions of this proxy."""
+        """Return the number of waiting records in the partitions of this proxy."""
         return None if self._reader is None else await self._reader.lag()
 
     async def _run_until_given_up(self) -> None:
         try:
             await self._run()
         except GivenUp as end:
-            _log.warning("subscription %s is paused: %s", self._name, end)
+            _log.warning(
+                "subscription paused", extra={"subscription": self._name, "reason": str(end)}
+            )
             await self._pause(str(end))
 
     async def _run(self) -> None:
@@ -138,19 +142,16 @@ class Work:
             await asyncio.shield(reader.close())
 
     async def _deliver_while_polling(self, reader: Reader, entries: Sequence[Entry]) -> None:
-        """The group hears of this member however long the target takes."""
+        """Deliver, and stay a member of the group meanwhile."""
         delivering = asyncio.create_task(self._deliver(reader, entries))
         try:
             await asyncio.wait({delivering}, timeout=_POLL_S)
-            is_held = not delivering.done()
             while not delivering.done():
                 await reader.stay()
                 if reader.has_to_commit:
                     await reader.commit()
                 await asyncio.wait({delivering}, timeout=_POLL_S)
             await delivering
-            if is_held:
-                await reader.resume()
         finally:
             delivering.cancel()
             await asyncio.wait({delivering})
@@ -161,16 +162,16 @@ class Work:
             by_partition.setdefault((entry.topic, entry.partition), []).append(entry)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for lane in by_partition.values():
-                    tasks.create_task(self._deliver_lane(reader, lane))
+                for records in by_partition.values():
+                    tasks.create_task(self._deliver_partition(reader, records))
         except ExceptionGroup as failures:
             given_up, others = failures.split(GivenUp)
             if given_up is None or others is not None:
                 raise
             raise given_up.exceptions[0] from None
 
-    async def _deliver_lane(self, reader: Reader, entries: Sequence[Entry]) -> None:
-        """The records of one partition, batch by batch."""
+    async def _deliver_partition(self, reader: Reader, entries: Sequence[Entry]) -> None:
+        """Deliver the records of one partition in batches."""
         size = self._subscription.batch_size
         wanted = self._wanted(entries)
         for start in range(0, len(wanted), size):
@@ -190,37 +191,37 @@ class Work:
         return found
 
     async def _deliver_batch(self, batch: Sequence[Entry]) -> None:
-        """Until the target takes it, or dead letters do; raises `GivenUp` when its time is over."""
-        patience = Patience(batch[0], self._subscription.retry)
+        """Deliver a batch or write dead letters; raise `GivenUp` after the time limit."""
+        retries = Retries(batch[0], self._subscription.retry)
         while True:
-            patience.attempts += 1
+            retries.attempts += 1
             try:
                 await self._post(batch)
             except DeliveryFailed as error:
                 self.status.note_failure(str(error))
-                if await self._is_buried(batch, error, patience):
+                if await self._wrote_letters(batch, error, retries):
                     return
-                await patience.wait(str(error), self._subscription.retry.wait_ms(patience.attempts))
+                await retries.wait(str(error), self._subscription.retry.wait_ms(retries.attempts))
             except HeadraceError as error:
-                # A target that is not allowed any more may be listed again.
+                # A target that was removed from the list may be added again.
                 self.status.note_failure(str(error))
-                await patience.wait(str(error), self._subscription.retry.max_ms)
+                await retries.wait(str(error), self._subscription.retry.max_ms)
             else:
                 self.status.delivered += len(batch)
                 return
 
-    async def _is_buried(
-        self, batch: Sequence[Entry], error: DeliveryFailed, patience: "Patience"
+    async def _wrote_letters(
+        self, batch: Sequence[Entry], error: DeliveryFailed, retries: "Retries"
     ) -> bool:
-        """Whether dead letters have taken what the target did not; without them it is kept."""
-        topic, attempts = self._subscription.dead_letter_topic, patience.attempts
+        """Write dead letters if configured and due; return whether they were written."""
+        topic, attempts = self._subscription.dead_letter_topic, retries.attempts
         if topic is None or not (error.is_final or attempts >= self._subscription.retry.attempts):
             return False
         letters = [_letter(self._name, one, str(error), attempts) for one in batch]
         while (failure := await self._send_letters(topic, letters)) is not None:
             reason = f"a dead letter was not written: {failure}"
             self.status.note_failure(reason)
-            await patience.wait(reason, _LETTER_MS)
+            await retries.wait(reason, _LETTER_MS)
         self.status.dead_letters += len(batch)
         return True
 
@@ -241,7 +242,7 @@ class Work:
         headers["X-Headrace-Subscription"] = self._name
         secret = None if given.secret is None else self._secrets.get(given.secret)
         if given.secret is not None and secret is None:
-            raise DeliveryFailed(f"there is no secret {given.secret!r} in webhook.secrets.file")
+            raise DeliveryFailed(f"webhook.secrets.file has no secret {given.secret!r}")
         if secret is not None:
             now_s = int(time.time())
             headers["X-Headrace-Timestamp"] = str(now_s)
@@ -249,8 +250,8 @@ class Work:
         await post(given.address, headers, body, self._allowed, given.timeout_ms / 1000)
 
 
-class Patience:
-    """How long a batch has been tried, and for how long it still may be."""
+class Retries:
+    """The attempts and the time limit of a batch."""
 
     def __init__(self, first: Entry, retry: Retry) -> None:
         self.attempts = 0
@@ -259,18 +260,18 @@ class Patience:
         self._began = time.monotonic()
 
     async def wait(self, reason: str, wait_ms: int) -> None:
-        """Pause before the next attempt; raises `GivenUp` if there is no time for one."""
+        """Wait before the next attempt; raise `GivenUp` after the time limit."""
         spent = time.monotonic() - self._began
         if spent >= self._seconds_max:
             raise GivenUp(
                 f"{self._first.topic}-{self._first.partition} at offset {self._first.offset} was"
-                f" not taken by {self.attempts} attempts in {spent:.0f} seconds: {reason}"
+                f" not delivered by {self.attempts} attempts in {spent:.0f} seconds: {reason}"
             )
         await asyncio.sleep(min(wait_ms / 1000, self._seconds_max - spent))
 
 
 def _letter(name: str, entry: Entry, reason: str, attempts: int) -> OutgoingRecord:
-    """The record as it was, with headers that say where from and why."""
+    """Return the record with headers for its origin and the error."""
     headers: Headers = [
         *entry.headers,
         ("headrace.dead.subscription", name),

@@ -1,4 +1,4 @@
-"""Subscriptions in a compacted topic, so that all proxies of a cluster have the same."""
+"""Subscriptions in a compacted topic, shared by all proxies of a cluster."""
 
 import asyncio
 import logging
@@ -11,10 +11,9 @@ from headrace.client.loop_producer import OutgoingRecord
 from headrace.errors import HeadraceError
 from headrace.http.errors import Unavailable
 from headrace.rest.clients import Clients
-from headrace.rest.formats import Format
 from headrace.rest.push.entries import Entry
 from headrace.rest.push.reading import Reader
-from headrace.rest.push.requested import Formats, Start, StreamRequest
+from headrace.rest.push.requested import Start, StreamRequest
 from headrace.rest.webhooks.subscription import NAME, Subscription
 
 _log = logging.getLogger(__name__)
@@ -22,14 +21,13 @@ _log = logging.getLogger(__name__)
 _POLL_S = 1.0
 _AGAIN_S = 2.0
 _CONFIGS = {"cleanup.policy": "compact"}
-_BINARY = Formats(Format.BINARY, Format.BINARY)
 _DECODER = msgspec.json.Decoder(Subscription)
 
 Changed = Callable[[str, Subscription | None], None]
 
 
 class SubscriptionStore:
-    """What the topic says, kept up to date while `follow` runs."""
+    """The content of the topic, kept up to date while `follow` runs."""
 
     def __init__(self, topic: str, clients: Clients, timeout_s: float, changed: Changed) -> None:
         self.all: dict[str, Subscription] = {}
@@ -42,21 +40,24 @@ class SubscriptionStore:
         self._news = asyncio.Condition()
 
     async def follow(self) -> None:
-        """Read the topic without end; while brokers are away it is tried again and again."""
+        """Read the topic without end, with retries while brokers are down."""
         while True:
             try:
-                await self._read_on()
+                await self._read()
             except HeadraceError as error:
-                _log.warning("subscriptions cannot be read from %s: %s", self._topic, error)
+                _log.warning(
+                    "subscriptions not read, retrying",
+                    extra={"topic": self._topic, "error": str(error)},
+                )
                 await asyncio.sleep(_AGAIN_S)
 
     async def current(self) -> dict[str, Subscription]:
-        """All subscriptions, once those that were made before this proxy began are known."""
+        """Wait for the existing subscriptions, and return all of them."""
         await self._until(lambda: self._is_current)
         return self.all
 
     async def put(self, name: str, given: Subscription | None) -> None:
-        """Store a subscription, or its end, and wait until it is known here."""
+        """Store a subscription or its deletion, and wait until it is read back."""
         await self.current()
         value = None if given is None else msgspec.json.encode(given)
         sender = self._clients.sender()
@@ -66,15 +67,13 @@ class SubscriptionStore:
         offset = sent.place[1] or 0
         await self._until(lambda: self._position > offset)
 
-    async def _read_on(self) -> None:
+    async def _read(self) -> None:
         await self._clients.admin.run(lambda admin: admin.topics.create([self._new_topic()]))
         reader = Reader(self._clients.consumer_properties(), self._timeout_s)
         try:
             start = Start.EARLIEST if self._position == 0 else Start.LATEST
             offsets = {0: self._position} if self._position else {}
-            wanted = StreamRequest(
-                topic=self._topic, formats=_BINARY, start=start, offsets=offsets, partitions=(0,)
-            )
+            wanted = StreamRequest(topic=self._topic, start=start, offsets=offsets, partitions=(0,))
             await reader.begin(wanted)
             end = (await reader.ends(self._topic, [0]))[0]
             while True:
@@ -100,7 +99,10 @@ class SubscriptionStore:
     def _take(self, entry: Entry) -> None:
         name = (entry.key or b"").decode(errors="replace")
         if not NAME.fullmatch(name):
-            _log.warning("%s-0 at offset %d is no subscription", self._topic, entry.offset)
+            _log.warning(
+                "record with an invalid key among subscriptions",
+                extra={"topic": self._topic, "offset": entry.offset},
+            )
             return
         if entry.value is None:
             self.all.pop(name, None)
@@ -108,7 +110,9 @@ class SubscriptionStore:
             try:
                 self.all[name] = _DECODER.decode(entry.value)
             except msgspec.MsgspecError as error:
-                _log.warning("subscription %s cannot be read: %s", name, error)
+                _log.warning(
+                    "subscription not decoded", extra={"subscription": name, "error": str(error)}
+                )
                 return
         if self._is_current:
             self._changed(name, self.all.get(name))
@@ -118,4 +122,4 @@ class SubscriptionStore:
             async with asyncio.timeout(self._timeout_s), self._news:
                 await self._news.wait_for(is_so)
         except TimeoutError:
-            raise Unavailable(f"the subscriptions in {self._topic} are not known yet") from None
+            raise Unavailable(f"the subscriptions in {self._topic} are not read yet") from None

@@ -1,4 +1,4 @@
-"""A subscription: which records go where, how, and what if they are not taken."""
+"""Subscriptions: topics, target, format, retries and dead letters."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -26,21 +26,21 @@ _DAY_MS = 86_400_000
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a delivery is tried, and how long it waits before it is tried again."""
+    """Attempts of a delivery, and the wait between them."""
 
     attempts: Annotated[int, Meta(ge=1, le=100)] = 5
     initial_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
     max_ms: Annotated[int, Meta(ge=10, le=3_600_000)] = 30_000
     pause_after_ms: Annotated[int, Meta(ge=10, le=7 * _DAY_MS)] = _DAY_MS
-    """How long records are kept trying that nobody takes, neither the target nor dead letters."""
+    """Time after which a batch without delivery or dead letter pauses the subscription."""
 
     def wait_ms(self, attempt: int) -> int:
-        """The pause after this attempt, counted from 1: it doubles up to its bound."""
+        """Return the wait after an attempt, counted from 1: it doubles up to its bound."""
         return min(self.max_ms, self.initial_ms << min(attempt - 1, 20))
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a subscriber asks for; secrets are named only, the proxy has them in a file."""
+    """A subscription; it names secrets, which the proxy reads from a file."""
 
     topics: Annotated[list[Topic], Meta(min_length=1, max_length=50)]
     target: str
@@ -54,14 +54,14 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     headers: dict[str, str] = {}
     filter: str | None = None
     timeout_ms: Annotated[int, Meta(ge=10, le=600_000)] = 10_000
-    """Within this time the target has to have taken a delivery."""
+    """Time limit of a delivery."""
     retry: Retry = Retry()
     dead_letter_topic: Topic | None = None
     secret: str | None = None
-    """The name of a secret in webhook.secrets.file, by which deliveries are signed."""
+    """The name of a secret in webhook.secrets.file that signs deliveries."""
     paused: bool = False
     paused_because: str | None = None
-    """Why the proxy itself paused it; not the caller's to say."""
+    """The reason of a pause by the proxy; callers cannot set it."""
 
     def group_of(self, name: str) -> str:
         return self.group or f"rest-subscription-{name}"
@@ -80,27 +80,27 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def check(given: Subscription, allowed: AllowedTargets, secrets: Collection[str]) -> None:
-    """Refuse what could never be delivered, with the reason."""
+    """Reject a subscription that could never deliver."""
     allowed.check(given.address)
     assert given.condition is None or given.condition.text == given.filter
     if given.dead_letter_topic in given.topics:
-        raise unprocessable("dead_letter_topic is one of the topics: letters would go in circles")
+        raise unprocessable("dead_letter_topic is one of the topics, which would be a loop")
     if given.secret is not None and given.secret not in secrets:
         raise _no_secret(given.secret)
     if len(given.headers) > _HEADERS_MAX:
-        raise unprocessable(f"there are more than {_HEADERS_MAX} headers")
+        raise unprocessable(f"at most {_HEADERS_MAX} headers are allowed")
     for name, value in given.headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise unprocessable(f"the header {name[:40]!r} is none that HTTP allows")
+            raise unprocessable(f"the header {name[:40]!r} is not valid in HTTP")
         if name.lower() in _OURS or name.lower().startswith("x-headrace-"):
-            raise unprocessable(f"the header {name} is the proxy's to set")
+            raise unprocessable(f"the header {name} is set by the proxy")
         for secret in _REFERENCE.findall(value):
             if secret not in secrets:
                 raise _no_secret(secret)
 
 
 def filled(headers: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """Headers with the secrets that they name as ${NAME}; for the delivery alone."""
+    """Replace ${NAME} in headers by secrets, for one delivery."""
     return {
         name: _REFERENCE.sub(lambda found: secrets.get(found[1], ""), value)
         for name, value in headers.items()
@@ -108,4 +108,4 @@ def filled(headers: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, 
 
 
 def _no_secret(name: str) -> RestError:
-    return unprocessable(f"there is no secret {name[:40]!r} in webhook.secrets.file")
+    return unprocessable(f"webhook.secrets.file has no secret {name[:40]!r}")

@@ -1,4 +1,4 @@
-"""All subscriptions on this proxy: started, changed and ended as the store says."""
+"""All subscriptions of this proxy, which follow the store."""
 
 import asyncio
 import logging
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from headrace.http.streams import cancelled
 from headrace.rest.errors import TOPIC_NOT_FOUND, RestError, unprocessable
 from headrace.rest.identities import Identities, Mode
-from headrace.rest.push.hub import cancelled
 from headrace.rest.schemas import Schemas
 from headrace.rest.settings import RestSettings
 from headrace.rest.webhooks.running import Status, Work
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """What the routes ask; it has nothing running outside of `running`."""
+    """Stores subscriptions, and runs them while `running` is open."""
 
     def __init__(self, settings: RestSettings, identities: Identities, schemas: Schemas) -> None:
         self._settings = settings
@@ -41,7 +41,7 @@ class Subscriptions:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this is open, records are delivered; without allowed targets nothing runs."""
+        """Deliver records while this is open, if any targets are allowed."""
         if not self._allowed or self._settings.client_identity != Mode.PROXY:
             yield
             return
@@ -67,18 +67,18 @@ class Subscriptions:
     async def find(self, name: str) -> Subscription:
         found = (await self.all()).get(name)
         if found is None:
-            raise RestError(404, 40410, f"there is no subscription {name[:100]!r}")
+            raise RestError(404, 40410, f"subscription {name[:100]!r} does not exist")
         return found
 
     async def put(self, name: str, given: Subscription) -> None:
-        """Make or change a subscription; its topics must be there."""
+        """Create or change a subscription, whose topics must exist."""
         store = self._opened()
         if not NAME.fullmatch(name):
-            raise unprocessable("a subscription's name is 1 to 100 of a-z, A-Z, 0-9, dot, _ and -")
+            raise unprocessable("the name must have 1 to 100 of a-z, A-Z, 0-9, dot, _ and -")
         check(given, self._allowed, self._secrets)
         known = await store.current()
         if name not in known and len(known) >= self._settings.subscriptions_max:
-            raise RestError(409, 40910, f"there are {len(known)} subscriptions already")
+            raise RestError(409, 40910, f"the limit of {len(known)} subscriptions is reached")
         letters = [] if given.dead_letter_topic is None else [given.dead_letter_topic]
         await self._check_topics([*given.topics, *letters])
         if given.formats.require_schema:
@@ -95,7 +95,7 @@ class Subscriptions:
         await self._opened().put(name, None)
 
     async def status(self, name: str) -> Status:
-        """What this proxy has done; each proxy knows of its own partitions only."""
+        """Return the status on this proxy, which covers its own partitions only."""
         subscription = await self.find(name)
         if subscription.paused or name not in self._works:
             return Status(state="paused", paused_because=subscription.paused_because)
@@ -108,21 +108,21 @@ class Subscriptions:
         return len(self._works)
 
     def totals(self) -> Status:
-        """What was done for all subscriptions since the start, those that have ended included."""
+        """Add up the counts of all subscriptions since the start, including ended ones."""
         total = Status()
         for one in (self._ended, *(work.status for work, _ in self._works.values())):
             total.add(one)
         return total
 
     async def _give_up(self, name: str, subscription: Subscription, reason: str) -> None:
-        """Pause it on all proxies, unless it is another subscription by now."""
+        """Pause a subscription on all proxies, unless it has changed."""
         store = self._opened()
         if (await store.current()).get(name) == subscription:
             paused = msgspec.structs.replace(subscription, paused=True, paused_because=reason)
             await store.put(name, paused)
 
     async def _check_topics(self, names: list[str]) -> None:
-        """Refuse topics that are missing, without bringing them into being."""
+        """Reject missing topics without creating them."""
         admin = self._identities.own().admin
         _, outcomes = await admin.run(lambda admin: admin.topics.describe(names))
         for one in outcomes:
@@ -130,24 +130,24 @@ class Subscriptions:
 
     def _opened(self) -> SubscriptionStore:
         if self._settings.client_identity != Mode.PROXY:
-            raise _closed("subscriptions act in the proxy's name, and this proxy asks in callers'")
+            raise _closed("subscriptions require client.identity=proxy")
         if self._store is None:
-            raise _closed("this proxy delivers nowhere: webhook.targets lists no target")
+            raise _closed("this proxy has no allowed targets (webhook.targets)")
         return self._store
 
     def _change(self, name: str, _subscription: Subscription | None) -> None:
-        """Let what runs under this name become what the store says."""
+        """Apply a change of the store."""
         task = asyncio.create_task(self._follow(name))
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
 
     async def _follow(self, name: str) -> None:
-        """One change at a time, so that the last one counts however many come together."""
+        """Apply changes one at a time, so that the last one wins."""
         async with self._changing:
             if name in self._works:
                 work, task = self._works[name]
                 await cancelled(task)
-                del self._works[name]  # Not before: meanwhile the totals would go back.
+                del self._works[name]  # Only now, so that totals never decrease.
                 self._ended.add(work.status)
             wanted = None if self._store is None else self._store.all.get(name)
             if wanted is None or wanted.paused or self._is_stopping:
@@ -163,20 +163,20 @@ class Subscriptions:
                 partial(self._give_up, name, wanted),
             )
             task = asyncio.create_task(work.run())
-            task.add_done_callback(lambda done: _tell_end(name, work, done))
+            task.add_done_callback(lambda done: _report_end(name, work, done))
             self._works[name] = work, task
 
 
-def _tell_end(name: str, work: Work, task: "asyncio.Task[None]") -> None:
-    """A subscription is paused or cancelled; an end by an error is our fault."""
+def _report_end(name: str, work: Work, task: "asyncio.Task[None]") -> None:
+    """Report an end by an error, which is a bug."""
     if not task.cancelled() and (error := task.exception()) is not None:
         work.status.state = "failed"
-        work.status.note_failure(f"{type(error).__name__}; the proxy's log says more")
-        _log.error("subscription %s ended", name, exc_info=error)
+        work.status.note_failure(f"{type(error).__name__}; see the log of the proxy")
+        _log.error("subscription ended", extra={"subscription": name}, exc_info=error)
 
 
 def _secrets(settings: RestSettings) -> dict[str, str]:
-    """Secrets by name, read once; they are never shown, stored or logged."""
+    """Read secrets by name; they are never shown, stored or logged."""
     path = settings.webhook_secrets_file
     return {} if path is None else dict(read(str(Path(path))))
 

@@ -1,10 +1,9 @@
-"""Where webhooks may go: only to targets that the proxy's owner has listed.
+"""Allowed targets of webhooks, listed by the owner of the proxy.
 
-The list holds names (`hooks.example.com`, `*.example.com`, each with `:port` if only that is
-meant), addresses and networks (`10.0.0.5:8080`, `10.1.0.0/16`). A name is looked up anew for each
-delivery, and the connection goes to the very address that was checked. Addresses of this machine
-and of private networks are reached only if an entry lists the address itself: a name alone never
-leads there.
+The list has names (`hooks.example.com`, `*.example.com`), addresses and networks (`10.0.0.5:8080`,
+`10.1.0.0/16`), each with an optional `:port`. A name is resolved for each delivery, and the
+connection uses the address that was checked. Addresses of this machine and of private networks
+require an entry with the address itself; a name alone does not allow them.
 """
 
 import ipaddress
@@ -27,15 +26,15 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class TargetRefused(RestError):
-    """A target that is not listed, or leads where none may."""
+class TargetForbidden(RestError):
+    """The target is not listed, or resolves to a forbidden address."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(403, 40302, reason)
 
 
 class Target(msgspec.Struct, frozen=True):
-    """An address to post to, taken apart."""
+    """The parts of a URL to post to."""
 
     is_secure: bool
     host: str
@@ -50,9 +49,9 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def parsed(url: str) -> Target:
-    """The parts of a URL; one with users, fragments or odd letters is refused."""
+    """Parse a URL; users, fragments and unescaped characters are errors."""
     if len(url) > _URL_LENGTH_MAX or not _PATH.fullmatch(url):
-        raise _wrong(f"it must have at most {_URL_LENGTH_MAX} letters, blanks and others escaped")
+        raise _wrong(f"it must be printable ASCII of at most {_URL_LENGTH_MAX} characters")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -61,14 +60,14 @@ def parsed(url: str) -> Target:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _wrong("it must begin with http:// or https:// and a host")
     if "@" in parts.netloc or parts.fragment:
-        raise _wrong("it may have no user and no fragment")
+        raise _wrong("a user or a fragment is not allowed")
     is_secure = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(is_secure, parts.hostname, port or (443 if is_secure else 80), path)
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """One part of the list: a name or a network, and a port if only that is meant."""
+    """An entry of the list: a name or a network, and an optional port."""
 
     name: str | None
     network: Network | None
@@ -86,7 +85,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class AllowedTargets:
-    """The list."""
+    """The list of allowed targets."""
 
     def __init__(self, text: str) -> None:
         self._entries = [_entry(part.strip()) for part in text.split(",") if part.strip()]
@@ -95,7 +94,7 @@ class AllowedTargets:
         return bool(self._entries)
 
     def check(self, target: Target) -> None:
-        """Refuse a host that is not listed."""
+        """Raise an error for a host that is not listed."""
         address = _address(target.host)
         if address is not None:
             if self._lists(address, target.port):
@@ -104,17 +103,17 @@ class AllowedTargets:
             one.fits_port(target.port) and one.names(target.host.lower()) for one in self._entries
         ):
             return
-        raise TargetRefused(f"{target.host}:{target.port} is not listed in webhook.targets")
+        raise TargetForbidden(f"{target.host}:{target.port} is not listed in webhook.targets")
 
     def choose(self, target: Target, addresses: Iterable[str]) -> str:
-        """One of the addresses of a name that may be connected to."""
+        """Return an allowed address among those of a name."""
         found: Sequence[str] = list(addresses)
         for text in found:
             address = _address(text)
             if address is not None and (address.is_global or self._lists(address, target.port)):
                 return text
-        raise TargetRefused(
-            f"{target.host} leads to {', '.join(found) or 'no address'}, which is not public;"
+        raise TargetForbidden(
+            f"{target.host} resolves to {', '.join(found) or 'no address'}, which is not public;"
             " webhook.targets must list the address itself"
         )
 
@@ -137,7 +136,7 @@ def _entry(text: str) -> _Entry:
     if not _HOST.fullmatch(host):
         raise InvalidConfig(
             f"webhook.targets has {text!r}; write hosts as hooks.example.com or *.example.com,"
-            " addresses as 10.0.0.5 or 10.1.0.0/16, each with :port if only that is meant"
+            " addresses as 10.0.0.5 or 10.1.0.0/16, each with an optional :port"
         )
     return _Entry(host.lower(), None, port)
 
@@ -154,12 +153,12 @@ def _split(text: str) -> tuple[str, int | None]:
         return host, None
     port = whole(text_port, 1, _PORT_MAX)
     if port is None:
-        raise InvalidConfig(f"webhook.targets has the port {text_port!r} in {text!r}")
+        raise InvalidConfig(f"webhook.targets has an invalid port {text_port!r} in {text!r}")
     return host, port
 
 
 def _address(text: str) -> Address | None:
-    """An address; one of version 4 that is written as version 6 is what it stands for."""
+    """Parse an address; an IPv4 address mapped to IPv6 becomes IPv4."""
     try:
         found = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -169,4 +168,4 @@ def _address(text: str) -> Address | None:
 
 
 def _wrong(reason: str) -> RestError:
-    return RestError(422, 422, f"target is no address to post to: {reason}")
+    return RestError(422, 422, f"target is invalid: {reason}")

@@ -1,10 +1,10 @@
-"""SASL mechanisms as exchanges of bytes that know nothing of the connection they go over.
+"""SASL mechanisms as exchanges of bytes, independent of connections.
 
-A client's side is a generator: it yields what to send, is sent what the server answered, and
-returns when it is content. What a server must not answer raises `SaslAuthenticationFailed`.
+The client's side is a generator: it yields messages, receives the server's answers, and returns
+when it accepts the last one. An invalid answer raises `SaslAuthenticationFailed`.
 """
 
 from collections.abc import Generator
 
 Exchange = Generator[bytes, bytes, None]
-"""One authentication, seen from the client."""
+"""One authentication from the client's side."""

@@ -1,7 +1,7 @@
-"""SASL OAUTHBEARER (RFC 7628): a token that somebody else signed stands for the client.
+"""SASL OAUTHBEARER (RFC 7628): a token signed by a third party identifies the client.
 
-Also the unsigned token of Kafka's and librdkafka's development handlers, which any client may
-make for itself: good for a broker on a desk, and for no other.
+Also the unsigned token of Kafka's and librdkafka's development handlers, which any client can
+create: for development only.
 """
 
 import base64
@@ -17,18 +17,18 @@ _LIFETIME_S = 3600
 
 
 def authenticate(token: str, extensions: Mapping[str, str] | None = None) -> Exchange:
-    """Show the token; a server that refuses it says why before it ends the exchange."""
+    """Send the token; a server that rejects it sends the reason before the end."""
     pairs = {"auth": f"Bearer {token}", **(extensions or {})}
     fields = "".join(f"{name}={value}{_SEPARATOR}" for name, value in pairs.items())
-    refusal = yield f"n,,{_SEPARATOR}{fields}{_SEPARATOR}".encode()
-    if refusal:
-        # The server waits for this before it says no in its own words.
+    reason = yield f"n,,{_SEPARATOR}{fields}{_SEPARATOR}".encode()
+    if reason:
+        # The server waits for this message before it ends the exchange.
         yield _SEPARATOR.encode()
-        raise SaslAuthenticationFailed(f"the token is refused: {refusal.decode(errors='replace')}")
+        raise SaslAuthenticationFailed(f"the token is rejected: {reason.decode(errors='replace')}")
 
 
 def unsecured_token(principal: str, now_s: float, lifetime_s: int = _LIFETIME_S) -> str:
-    """A token without a signature, in the name of `principal`."""
+    """Create a token for `principal` without a signature."""
     claims = {"sub": principal, "iat": int(now_s), "exp": int(now_s) + lifetime_s}
     parts = ({"alg": "none", "typ": "JWT"}, claims)
     return ".".join(_part(part) for part in parts) + "."

@@ -1,7 +1,7 @@
-"""SCRAM (RFC 5802, RFC 7677): both sides prove that they know the password, and neither says it.
+"""SCRAM (RFC 5802, RFC 7677): both sides prove knowledge of the password without sending it.
 
-The client's proof is worth nothing to who overhears it, and the server's last word proves that it
-holds the same secret, so a false broker is found out before it is told anything.
+An eavesdropper cannot use the client's proof. The server's last message proves that it has the same
+secret, so a false broker is detected before any request.
 """
 
 import base64
@@ -15,7 +15,7 @@ from headrace.errors import SaslAuthenticationFailed
 from headrace.security.sasl import Exchange
 
 ITERATIONS_MIN = 4096
-"""Fewer make a password easy to guess from an overheard exchange; Kafka asks for as many."""
+"""Fewer iterations make passwords easy to guess from a recorded exchange; Kafka's minimum."""
 ITERATIONS_MAX = 1_000_000
 """A hostile server must not keep a client computing for hours."""
 
@@ -23,7 +23,7 @@ _NO_CHANNEL_BINDING = "n,,"
 
 
 class Mechanism(StrEnum):
-    """The two that Kafka has."""
+    """The SCRAM mechanisms of Kafka."""
 
     SHA_256 = "SCRAM-SHA-256"
     SHA_512 = "SCRAM-SHA-512"
@@ -34,7 +34,7 @@ class Mechanism(StrEnum):
 
 
 class _Challenge(NamedTuple):
-    """What the server's first message asks for."""
+    """The content of the server's first message."""
 
     nonce: str
     salt: bytes
@@ -42,7 +42,7 @@ class _Challenge(NamedTuple):
 
 
 def authenticate(mechanism: Mechanism, username: str, password: str, nonce: str) -> Exchange:
-    """Prove the password, and let the server prove that it knows it too."""
+    """Prove knowledge of the password, and verify the server's proof."""
     name = username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={name},r={nonce}"
     answer = (yield f"{_NO_CHANNEL_BINDING}{first}".encode()).decode(errors="replace")
@@ -58,7 +58,7 @@ def authenticate(mechanism: Mechanism, username: str, password: str, nonce: str)
 
 
 def server_signature(mechanism: Mechanism, salted: bytes, signed: bytes) -> bytes:
-    """What only a server that knows the password, or what is stored of it, can sign."""
+    """Compute the signature of a server that has the password's keys."""
     server_key = _mac(mechanism, salted, b"Server Key")
     return _mac(mechanism, server_key, signed)
 
@@ -82,7 +82,7 @@ def _challenge(answer: str, nonce: str) -> _Challenge:
         raise SaslAuthenticationFailed("the broker's SCRAM challenge answers another client")
     if not ITERATIONS_MIN <= found.iterations <= ITERATIONS_MAX:
         raise SaslAuthenticationFailed(
-            f"the broker asks for {found.iterations} iterations of SCRAM; this client does"
+            f"the broker requires {found.iterations} iterations of SCRAM; this client allows"
             f" {ITERATIONS_MIN} to {ITERATIONS_MAX}"
         )
     return found
@@ -91,15 +91,15 @@ def _challenge(answer: str, nonce: str) -> _Challenge:
 def _check_verdict(verdict: bytes, expected: bytes) -> None:
     fields = _fields(verdict.decode(errors="replace"))
     if "e" in fields:
-        raise SaslAuthenticationFailed(f"the broker refuses: {fields['e']}")
+        raise SaslAuthenticationFailed(f"the broker rejects the login: {fields['e']}")
     if not hmac.compare_digest(fields.get("v", "").encode(), _base64(expected).encode()):
         raise SaslAuthenticationFailed(
-            "the broker does not know the password itself: it may not be the one it claims to be"
+            "the broker does not have the password; it may be an impostor"
         )
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`r=...,s=...,i=...` by letter."""
+    """Parse `r=...,s=...,i=...`."""
     pairs = (part.partition("=") for part in text.split(","))
     return {name: value for name, _, value in pairs}
 

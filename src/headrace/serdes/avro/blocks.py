@@ -8,15 +8,15 @@ from typing import Final
 
 from headrace.errors import CorruptMessage
 from headrace.protocol.compression import Codec, compress, decompress
-from headrace.serdes.avro.errors import CorruptContainer
+from headrace.serdes.payload_errors import CorruptContainer
 
 CODECS: Final = ("null", "deflate", "snappy", "zstandard", "bzip2", "xz")
 
 BLOCK_BYTES_MAX: Final = 64 << 20
-"""What one block may hold: a thousand times what writers put into one."""
+"""The size limit of a block, a thousand times the usual size."""
 
 _XZ_MEMORY_MAX: Final = 128 << 20
-"""What xz may need to read: twice what its highest level does."""
+"""The memory limit of xz, twice the need of its highest level."""
 _RAW_DEFLATE: Final = -15
 _CHECKSUM: Final = struct.Struct(">I")
 
@@ -40,7 +40,7 @@ def compress_block(codec: str, data: bytes) -> bytes:
 
 
 def decompress_block(codec: str, data: bytes) -> bytes:
-    """The plain bytes of a block; `CorruptContainer` if they are not what was written."""
+    """Decompress a block; raise `CorruptContainer` if it is damaged."""
     try:
         match codec:
             case "deflate":

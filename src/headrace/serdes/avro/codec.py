@@ -1,27 +1,26 @@
-"""Values as Avro's binary encoding and back, with the schema of who wrote and of who reads.
+"""Encodes and decodes values in Avro's binary encoding, with a writer's and a reader's schema.
 
-Values are what fastavro has for them: dicts, lists, texts, numbers; with `logical`, logical types
-are dates, times, decimals and UUIDs. A pair `(name, value)` picks a branch of a union. fastavro
-itself does only these conversions: it lets through too much on both ways, and bytes that nest deep
-end its process.
+Values have fastavro's shape: dicts, lists, texts, numbers; with `logical`, logical types are dates,
+times, decimals and UUIDs. A pair `(name, value)` selects a branch of a union. fastavro itself only
+converts logical types: its codec accepts invalid values, and deeply nested bytes crash its process.
 """
 
 from struct import error as StructError  # noqa: N812  # An exception by a name in lower case.
 from typing import Any, Final
 
-from headrace.serdes.avro.errors import CorruptPayload, UnfitValue
+from headrace.serdes.avro.empty_items import EmptyItems
 from headrace.serdes.avro.projection import RAW_VALUES, VALUES, Shape, projection
 from headrace.serdes.avro.schema import AvroSchema
 from headrace.serdes.avro.unfit import Unfit
-from headrace.serdes.avro.walking import EmptyItems
 from headrace.serdes.avro.writing import write_of
+from headrace.serdes.payload_errors import CorruptPayload, UnfitValue
 
 FAILURES: Final = (IndexError, StructError, ValueError, ArithmeticError, RecursionError)
-"""What bytes that end too early, are no text, or no date of any calendar come to."""
+"""Errors raised for truncated bytes, invalid text and dates beyond any calendar."""
 
 
 def encode(schema: AvroSchema, value: Any, *, logical: bool = True) -> bytes:
-    """The bytes of a value; missing fields get their defaults. `UnfitValue` names a wrong field."""
+    """Encode a value; missing fields get their defaults. `UnfitValue` names an invalid field."""
     out = bytearray()
     encoder_of(schema, logical=logical).write(out, value)
     return bytes(out)
@@ -34,7 +33,7 @@ def decode(
     *,
     logical: bool = True,
 ) -> Any:
-    """The value of a whole payload, as the reader's schema has it where there is one."""
+    """Decode a whole payload, projected to the reader's schema if there is one."""
     return decoder_of(writer, reader, logical=logical).read_whole(payload)
 
 
@@ -45,7 +44,7 @@ class Encoder:
         self._write = write_of(schema.root, logical=logical)
 
     def write(self, out: bytearray, value: Any) -> None:
-        """Put a value's bytes behind others; `UnfitValue` leaves those as they were."""
+        """Append a value's bytes; on `UnfitValue` the buffer is unchanged."""
         begin = len(out)
         try:
             self._write(value, out)
@@ -64,7 +63,7 @@ def encoder_of(schema: AvroSchema, *, logical: bool = True) -> Encoder:
 
 
 class Decoder:
-    """Reads values of a writer's schema one after the other, as the reader's where there is one."""
+    """Reads values of a writer's schema in sequence, projected to the reader's schema if any."""
 
     def __init__(self, writer: AvroSchema, reader: AvroSchema | None, shape: Shape) -> None:
         node = writer.root if reader is None else reader.root
@@ -72,7 +71,7 @@ class Decoder:
         self._empty_items = writer.compiled("empty", lambda schema: EmptyItems(schema.root))
 
     def read(self, data: bytes, position: int = 0) -> tuple[Any, int]:
-        """The value that begins here, and where it ends."""
+        """Return the value at a position, and its end."""
         self._empty_items.check(data, position)
         try:
             return self._read(data, position)
@@ -82,7 +81,7 @@ class Decoder:
             ) from error
 
     def read_whole(self, payload: bytes | bytearray | memoryview) -> Any:
-        """The value of a payload that holds nothing else."""
+        """Return the value of a payload that contains nothing else."""
         data = payload if isinstance(payload, bytes) else bytes(payload)
         value, end = self.read(data)
         if end != len(data):

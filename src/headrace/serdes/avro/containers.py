@@ -1,8 +1,8 @@
-"""Avro container files: one schema in front, then blocks of values between sync markers.
+"""Avro container files: a schema in the header, then blocks of values between sync markers.
 
-A marker is 16 random bytes that the header tells. They let a reader begin in the middle of a file:
-a block belongs to the range of bytes in which the marker before it begins, so ranges that together
-cover a file together yield each value once.
+A marker is 16 random bytes stored in the header. With it a reader can start in the middle of a
+file: a block belongs to the byte range in which the marker before it begins. So adjacent ranges
+together yield each value once.
 """
 
 import os
@@ -13,17 +13,17 @@ from typing import Any, BinaryIO, Final
 
 from headrace.serdes.avro.blocks import BLOCK_BYTES_MAX, CODECS, compress_block, decompress_block
 from headrace.serdes.avro.codec import Decoder, decoder_of, encoder_of
-from headrace.serdes.avro.errors import CorruptContainer, CorruptPayload
+from headrace.serdes.avro.empty_items import EMPTY_ITEMS_MAX, takes_no_bytes
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
-from headrace.serdes.avro.varints import read_varint, write_varint
-from headrace.serdes.avro.walking import EMPTY_ITEMS_MAX, takes_no_bytes
+from headrace.serdes.payload_errors import CorruptContainer, CorruptPayload
 from headrace.serdes.schemas import InvalidSchema
+from headrace.serdes.varints import read_varint, write_varint
 
 MAGIC: Final = b"Obj\x01"
 MARKER_BYTES: Final = 16
 BLOCK_BYTES: Final = 64 << 10
-"""When a writer ends a block, by default: as Java does."""
+"""Default size at which a writer ends a block, equal to Java's."""
 
 HEADER_BYTES_MAX: Final = 16 << 20
 SCAN_BYTES: Final = 1 << 20
@@ -31,7 +31,7 @@ SCAN_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file says of itself before its first block."""
+    """The header of a file, before its first block."""
 
     metadata: Mapping[str, bytes]
     marker: bytes
@@ -43,7 +43,7 @@ class Header:
 
 
 class ContainerWriter:
-    """Writes values into a new file, or behind those of an existing one (`appending`)."""
+    """Writes values into a new file, or after the values of an existing one (`appending`)."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class ContainerWriter:
     def appending(
         file: BinaryIO, schema: AvroSchema | None = None, *, block_bytes: int = BLOCK_BYTES
     ) -> "ContainerWriter":
-        """Go on at the end of a file that is open for reading and writing.
+        """Continue at the end of a file that is open for reading and writing.
 
-        A file has one schema: another one than the file's is refused.
+        Values of another schema than the file's are rejected.
         """
         reader = ContainerReader(file)
         if schema is not None and schema.formatted("resolved") != reader.schema.canonical():
@@ -91,11 +91,11 @@ class ContainerWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much of the current block is not in the file yet."""
+        """Size of the current block, which is not in the file yet."""
         return len(self._block)
 
     def write(self, value: Any) -> None:
-        """Put a value into the current block; `UnfitValue` leaves the block as it was."""
+        """Append a value to the current block; on `UnfitValue` the block is unchanged."""
         self._encoder.write(self._block, value)
         self._count += 1
         if len(self._block) >= self._block_bytes:
@@ -112,7 +112,7 @@ class ContainerWriter:
 
 
 class ContainerReader:
-    """Reads a file's values, as the reader's schema has them where one is given."""
+    """Reads a file's values, projected to the reader's schema if one is given."""
 
     def __init__(
         self, file: BinaryIO, reader: AvroSchema | None = None, *, logical: bool = True
@@ -128,12 +128,12 @@ class ContainerReader:
         return self.values()
 
     def values(self, begin: int = 0, end: int | None = None) -> Iterator[Any]:
-        """The values of the blocks that belong to a range of the file's bytes."""
+        """Yield the values of the blocks that belong to a byte range of the file."""
         for count, data in self.blocks(begin, end):
             yield from self._decoded(count, data)
 
     def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """How many values each block of the range has, and their bytes."""
+        """Yield the number of values and the bytes of each block of a range."""
         position = self._first_block(begin)
         while position is not None and (end is None or position - MARKER_BYTES < end):
             self._file.seek(position)
@@ -144,7 +144,7 @@ class ContainerReader:
             yield found[0], decompress_block(self.header.codec, found[1])
 
     def _first_block(self, begin: int) -> int | None:
-        """Where the first block begins whose marker is not before `begin`."""
+        """Return the position of the first block whose marker does not begin before `begin`."""
         start = self.header.size_bytes
         if begin <= start - MARKER_BYTES:
             return start
@@ -187,7 +187,7 @@ class ContainerReader:
 
 def refuse_unknown(codec: str) -> None:
     if codec not in CODECS:
-        raise CorruptContainer(f"there is no codec {codec!r}; use one of {', '.join(CODECS)}")
+        raise CorruptContainer(f"unknown codec {codec!r}; use one of {', '.join(CODECS)}")
 
 
 def _header(schema: AvroSchema, codec: str, metadata: Mapping[str, bytes], marker: bytes) -> bytes:
@@ -203,7 +203,9 @@ def _header(schema: AvroSchema, codec: str, metadata: Mapping[str, bytes], marke
 def _read_header(file: BinaryIO) -> Header:
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC:
-        raise CorruptContainer("this is no Avro container file: it does not begin with Obj and 1")
+        raise CorruptContainer(
+            "this is not an Avro container file: it does not begin with Obj and 1"
+        )
     metadata: dict[str, bytes] = {}
     while count := _number(file):
         if count < 0:

@@ -1,20 +1,9 @@
-"""Defaults of fields: whether a JSON value can be one, and how it is written."""
+"""Defaults of fields: validation of JSON values, and their encoding."""
 
 import re
 from typing import Any, Final
 
-from headrace.serdes.avro.model import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Node,
-    Primitive,
-    Record,
-    Union,
-    branch_name,
-)
+from headrace.serdes.avro import model
 
 INT_RANGE: Final = range(-(1 << 31), 1 << 31)
 LONG_RANGE: Final = range(-(1 << 63), 1 << 63)
@@ -26,24 +15,24 @@ JAVA_DOUBLE = re.compile(
 )
 
 
-def is_default(node: Node, value: Any) -> bool:
-    """Whether a field of this type can have this default; a union can have any branch's."""
+def is_default(node: model.Node, value: Any) -> bool:
+    """Return whether a field of this type can have this default; a union accepts any branch's."""
     match node:
-        case Primitive():
+        case model.Primitive():
             return _is_primitive_default(node.kind, value)
-        case Enum():
+        case model.Enum():
             return value in node.symbols
-        case Fixed():
+        case model.Fixed():
             return _is_byte_text(value) and len(value) == node.size
-        case Array():
+        case model.Array():
             return isinstance(value, list) and all(is_default(node.items, item) for item in value)
-        case Map():
+        case model.Map():
             return isinstance(value, dict) and all(
                 is_default(node.values, part) for part in value.values()
             )
-        case Union():
+        case model.Union():
             return any(is_default(branch, value) for branch in node.branches)
-        case Record():
+        case model.Record():
             return isinstance(value, dict) and all(
                 is_default(field.type, value[field.name])
                 if field.name in value
@@ -52,18 +41,18 @@ def is_default(node: Node, value: Any) -> bool:
             )
 
 
-def tagged_default(node: Node, value: Any) -> Any:
-    """A default in Avro's JSON encoding, where a union's value names its branch."""
+def tagged_default(node: model.Node, value: Any) -> Any:
+    """Convert a default to Avro's JSON encoding, where a union's value names its branch."""
     match node:
-        case Array():
+        case model.Array():
             return [tagged_default(node.items, item) for item in value]
-        case Map():
+        case model.Map():
             return {name: tagged_default(node.values, part) for name, part in value.items()}
-        case Union():
+        case model.Union():
             branch = default_branch(node, value)
             inner = tagged_default(branch, value)
-            return None if value is None else {branch_name(branch): inner}
-        case Record():
+            return None if value is None else {model.branch_name(branch): inner}
+        case model.Record():
             return {
                 field.name: tagged_default(field.type, value.get(field.name, field.default))
                 for field in node.fields
@@ -71,23 +60,23 @@ def tagged_default(node: Node, value: Any) -> Any:
     return value
 
 
-def default_branch(union: Union, value: Any) -> Node:
-    """The branch that a default is of: the first that can have it."""
+def default_branch(union: model.Union, value: Any) -> model.Node:
+    """Return the first branch that can have the default."""
     return next(branch for branch in union.branches if is_default(branch, value))
 
 
 def double_of_text(text: str) -> float | None:
-    """A number that Java reads from a text, as which it takes the default of a float or double."""
+    """Parse a text as Java does for the default of a float or double."""
     found = JAVA_DOUBLE.fullmatch(text)
     if found is None:
         return None
     return float(found["sign"] + (found["digits"] or found["special"]))
 
 
-def _own_default_fits(field: Field) -> bool:
-    """Found out once: records within records would ask for it twice as often at each level."""
+def _own_default_fits(field: model.Field) -> bool:
+    """Cache the result: nested records would double the work at each level."""
     if field.default_fits is None:
-        field.default_fits = False  # What a default needs itself for it cannot be.
+        field.default_fits = False  # A default that needs itself is invalid.
         field.default_fits = field.has_default and is_default(field.type, field.default)
     return field.default_fits
 
@@ -110,5 +99,5 @@ def _is_primitive_default(kind: str, value: Any) -> bool:
 
 
 def _is_byte_text(value: Any) -> bool:
-    """Bytes are written as the characters of the first 256 code points."""
+    """Bytes are written as texts of the first 256 code points."""
     return isinstance(value, str) and (not value or max(value) <= "\xff")

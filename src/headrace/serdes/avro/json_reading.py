@@ -1,20 +1,20 @@
-"""From bytes to Avro's JSON encoding, as Java's JsonEncoder writes it.
+"""Decodes bytes to Avro's JSON encoding, as Java's JsonEncoder writes it.
 
-A union's value names its branch; bytes are texts of the first 256 characters; logical types are as
-they are written.
+A union's value names its branch; bytes are texts of the first 256 characters; logical types keep
+their encoded form.
 """
 
 import math
 from typing import Any
 
 from headrace.serdes.avro.codec import Decoder
-from headrace.serdes.avro.model import Node, branch_name
-from headrace.serdes.avro.projection import PLAIN, Read, Shape, read_fixed
+from headrace.serdes.avro.model import Node, Union, branch_name
+from headrace.serdes.avro.projection import PLAIN, Read, Shape, as_written, read_fixed
 from headrace.serdes.avro.schema import AvroSchema
 
 
 def json_of_payload(schema: AvroSchema, payload: bytes) -> Any:
-    """The JSON, as lists, dicts and such, of a whole payload."""
+    """Decode a whole payload to JSON values: lists, dicts and scalars."""
     decoder = schema.compiled("json", lambda writer: Decoder(writer, None, JSON_SHAPE))
     return decoder.read_whole(payload)
 
@@ -28,7 +28,7 @@ def _as_text(read_bytes: Read) -> Read:
 
 
 def _as_number(read_number: Read) -> Read:
-    """JSON has no numbers for three of them; Java writes those as texts."""
+    """Replace numbers that JSON lacks by texts, as Java does."""
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         number, position = read_number(data, position)
@@ -39,7 +39,7 @@ def _as_number(read_number: Read) -> Read:
     return read
 
 
-def _tagged(read_branch: Read, branch: Node) -> Read:
+def _tagged(read_branch: Read, union: Union, branch: Node) -> Read:
     if branch.kind == "null":
         return read_branch
     name = branch_name(branch)
@@ -60,5 +60,5 @@ JSON_SHAPE = Shape(
     },
     fixed=lambda size: _as_text(read_fixed(size)),
     branch=_tagged,
-    logical=False,
+    convert=as_written,
 )

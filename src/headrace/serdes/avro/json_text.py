@@ -1,4 +1,5 @@
-"""JSON as Java's Avro reads it (with comments) and writes it (numbers and escapes as Jackson's)."""
+"""JSON as Java's Avro reads it (with comments) and writes it (with Jackson's numbers and
+escapes)."""
 
 import json
 import math
@@ -12,11 +13,11 @@ COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', re.DOTALL)
 ESCAPE = re.compile(r"\\(?:u....|.)")
 
 DEPTH_MAX: Final = 200
-"""Far more than schemas need, and few enough to print with a function that calls itself."""
+"""Far above the need of schemas, and low enough for recursive printing."""
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text; ValueError says what is wrong with it."""
+    """Parse a JSON text; ValueError gives the reason of a failure."""
     try:
         value = _loads(text)
     except RecursionError:
@@ -36,7 +37,7 @@ def _loads(text: str) -> Any:
 
 
 def depth_of(value: Any) -> int:
-    """How many objects and lists lie within each other."""
+    """Return the nesting depth of objects and lists."""
     level, depth = list(containers_in([value])), 0
     while level:
         depth += 1
@@ -45,13 +46,13 @@ def depth_of(value: Any) -> int:
 
 
 def containers_in(value: Any) -> Iterable[Any]:
-    """The objects and lists right within one."""
+    """Yield the objects and lists directly within one."""
     parts = value.values() if isinstance(value, dict) else value
     return (part for part in parts if isinstance(part, dict | list))
 
 
 def write_json(value: Any) -> str:
-    """Compact JSON of what `read_json` gave."""
+    """Format a value from `read_json` as compact JSON."""
     match value:
         case None:
             return "null"
@@ -79,13 +80,13 @@ def quoted(text: str) -> str:
 
 
 def _as_jackson(escape: re.Match[str]) -> str:
-    """Jackson has capitals in the numbers of control characters."""
+    """Use capitals in the codes of control characters, as Jackson does."""
     text = escape[0]
     return f"\\u{text[2:].upper()}" if text.startswith("\\u") else text
 
 
 def double_text(number: float) -> str:
-    """A double as Java prints it: with an exponent below a thousandth and from ten million on."""
+    """Format a double as Java does: with an exponent below 0.001 and from ten million on."""
     if not math.isfinite(number):
         return quoted("NaN" if math.isnan(number) else "-Infinity" if number < 0 else "Infinity")
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -98,7 +99,7 @@ def _scientific(number: float) -> str:
     mantissa, _, exponent = repr(abs(number)).partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
-    # The place of the first digit that is no zero gives the power of ten.
+    # The position of the first digit other than zero gives the power of ten.
     leading = len(whole) if whole != "0" else len(fraction.lstrip("0")) - len(fraction)
     power = int(exponent or 0) + leading - 1
     digits = digits.rstrip("0") or "0"
@@ -106,4 +107,4 @@ def _scientific(number: float) -> str:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")

@@ -1,13 +1,12 @@
-"""From Avro's JSON encoding to bytes, as Java's JsonDecoder takes it.
+"""Encodes Avro's JSON encoding as bytes, as Java's JsonDecoder does.
 
-A union's value names its branch, so none is guessed; bytes are texts of the first 256 characters;
-every field is there, defaults are for readers only.
+A union's value names its branch, so no branch is guessed; bytes are texts of the first 256
+characters; every field must be present, since defaults are for readers only.
 """
 
 from typing import Any
 
 from headrace.serdes.avro.defaults import double_of_text
-from headrace.serdes.avro.errors import UnfitValue
 from headrace.serdes.avro.model import (
     Array,
     Enum,
@@ -22,13 +21,14 @@ from headrace.serdes.avro.model import (
 from headrace.serdes.avro.primitives import PRIMITIVE_WRITES, write_string
 from headrace.serdes.avro.schema import AvroSchema
 from headrace.serdes.avro.unfit import Unfit, refuse, shown
-from headrace.serdes.avro.varints import write_varint
+from headrace.serdes.payload_errors import UnfitValue
+from headrace.serdes.varints import write_varint
 
 Json = Any
 
 
 def payload_of_json(schema: AvroSchema, value: Json) -> bytes:
-    """The bytes of a value in JSON; `UnfitValue` names the field that is wrong."""
+    """Encode a JSON value; `UnfitValue` names an invalid field."""
     out = bytearray()
     try:
         write_json_value(schema.root, value, out)

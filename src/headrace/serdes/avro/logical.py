@@ -1,4 +1,4 @@
-"""Logical types: which of them a type can carry. As in Java, one that does not fit is ignored."""
+"""Logical types that each type can carry. As in Java, invalid ones are ignored."""
 
 import math
 from typing import Any, Final
@@ -24,13 +24,13 @@ FIXED_SIZES: Final = {"uuid": 16, "duration": 12}
 CONVERTED: Final = KINDS.keys() - {
     *("timestamp-nanos", "local-timestamp-nanos", "big-decimal", "duration")
 }
-"""Those that have a type in Python; values of the others are what is written."""
+"""Logical types with a Python type; values of the others keep their encoded form."""
 
 INT_MAX: Final = (1 << 31) - 1
 
 
 def logical_of(kind: str, properties: dict[str, Any], size: int = 0) -> Logical | None:
-    """The logical type that the properties of a type name, if it can be one."""
+    """Return the logical type named by a type's properties, if it is valid there."""
     name = properties.get("logicalType")
     if not isinstance(name, str) or kind not in KINDS.get(name, ()):
         return None
@@ -42,7 +42,7 @@ def logical_of(kind: str, properties: dict[str, Any], size: int = 0) -> Logical 
 
 
 def converts(node: Node) -> bool:
-    """Whether values of this type are dates, decimals and the like, and not what is written."""
+    """Return whether values of this type are converted, such as to dates and decimals."""
     logical = node.logical
     if logical is None or logical.name not in CONVERTED:
         return False

@@ -1,6 +1,6 @@
-"""Moves data to a schema that cannot read it: read the old, transform each value, write the new.
+"""Migrates data to a schema that cannot read it: decode, transform each value, encode.
 
-Where the new schema can read the old data, no transform is needed: values are projected.
+If the new schema can read the old data, no transform is needed: values are projected.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,18 +9,18 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from headrace.serdes.avro.codec import decoder_of, encode
 from headrace.serdes.avro.containers import ContainerReader, ContainerWriter
-from headrace.serdes.avro.errors import AvroError
 from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.payload_errors import PayloadError
 
 DROP: Final = object()
-"""What a transform returns for a value that is not to be moved."""
+"""Returned by a transform to drop a value."""
 
 Transform = Callable[[Any], Any]
 T = TypeVar("T")
 
 
-class MigrationFailed(AvroError):
-    """A value could not be moved; the message says the how-manieth, from 0, and why."""
+class MigrationFailed(PayloadError):
+    """A value could not be migrated; the message contains its index, from 0, and the reason."""
 
 
 def migrate_payloads(
@@ -29,13 +29,13 @@ def migrate_payloads(
     new: AvroSchema,
     transform: Transform | None = None,
 ) -> Iterator[bytes]:
-    """Payloads of the old schema as those of the new."""
+    """Convert payloads of the old schema to payloads of the new one."""
     decoder = decoder_of(old, new if transform is None else None)
     return _moved(map(decoder.read_whole, payloads), transform, partial(encode, new))
 
 
 def migrate_values(values: Iterable[Any], new: AvroSchema, transform: Transform) -> Iterator[Any]:
-    """Values, each transformed and found to fit the new schema, with its defaults filled in."""
+    """Transform values, validate them against the new schema and fill in its defaults."""
     decoder = decoder_of(new, None)
     return _moved(values, transform, lambda value: decoder.read_whole(encode(new, value)))
 
@@ -48,7 +48,7 @@ def migrate_container(
     *,
     codec: str | None = None,
 ) -> int:
-    """Write a container file of the new schema; returns how many values it has."""
+    """Write a container file of the new schema; return the number of values."""
     reader = ContainerReader(source, new if transform is None else None)
     writer = ContainerWriter(target, new, codec=codec or reader.header.codec)
     count = sum(1 for _ in _moved(reader, transform, writer.write))
@@ -66,5 +66,5 @@ def _moved(
             if moved is not DROP:
                 yield finish(moved)
             number += 1
-    except AvroError as error:
+    except PayloadError as error:
         raise MigrationFailed(f"value {number}: {error}") from error

@@ -1,6 +1,6 @@
-"""Avro schemas as trees. A name stands for one node, so a recursive schema is a cycle of nodes.
+"""Avro schemas as trees. A name is one node, so a recursive schema is a cycle of nodes.
 
-Nodes compare by identity: two places that name the same type hold the same node.
+Nodes compare by identity: all uses of a named type hold the same node.
 """
 
 from collections.abc import Iterator
@@ -8,18 +8,27 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 MISSING: Final = object()
-"""A field without a default; its default may well be null."""
+"""Marks a field without a default, since null is a valid default."""
 
 PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
+
+PROMOTIONS: Final = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+"""Further primitives as which readers may read a written primitive."""
 
 Properties = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of a type; a type outside of all namespaces has an empty one."""
+    """The name of a type; the namespace may be empty."""
 
     simple: str
     namespace: str = ""
@@ -30,14 +39,14 @@ class Name:
 
     @staticmethod
     def of(text: str, namespace: str) -> "Name":
-        """A name with dots brings its own namespace."""
+        """Parse a name; a name with dots has its own namespace."""
         before, dot, simple = text.rpartition(".")
         return Name(simple, before if dot else namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """What the values of a type mean, where the type is one that such values can have."""
+    """A logical type that is valid for its type."""
 
     name: str
     precision: int = 0
@@ -103,13 +112,13 @@ class Field:
     type: "Node"
     doc: str | None = None
     default: Any = MISSING
-    """The default as the JSON that the schema has for it, or `MISSING`."""
+    """The default as JSON in the schema, or `MISSING`."""
 
     order: str = "ascending"
     aliases: tuple[str, ...] = ()
     properties: Properties = field(default_factory=dict)
     default_fits: bool | None = None
-    """Whether the default is one of the type; None while nobody has asked."""
+    """Cached result: whether the default is valid for the type; None before the check."""
 
     @property
     def has_default(self) -> bool:
@@ -120,7 +129,7 @@ class Field:
 class Record:
     name: Name
     fields: tuple[Field, ...] = ()
-    """Set when all of them are read: they may hold the record itself."""
+    """Set when all fields are parsed: they may contain the record itself."""
 
     doc: str | None = None
     aliases: tuple[Name, ...] = ()
@@ -134,13 +143,18 @@ Named = Record | Enum | Fixed
 Node = Primitive | Array | Map | Union | Named
 
 
+def can_read(writer: str, reader: str) -> bool:
+    """Return whether values of one kind of primitive can be read as another kind."""
+    return writer == reader or reader in PROMOTIONS.get(writer, ())
+
+
 def branch_name(node: Node) -> str:
-    """What tells a union's branches apart: the full name of a named type, else the kind."""
+    """Return the identity of a union's branch: the full name of a named type, or the kind."""
     return node.name.full if isinstance(node, Record | Enum | Fixed) else node.kind
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes right below this one."""
+    """Yield the nodes directly below this one."""
     match node:
         case Array():
             yield node.items
@@ -153,7 +167,7 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def nodes_of(root: Node) -> list[Node]:
-    """Every node once, those further out first."""
+    """Return every node once, outer nodes first."""
     found: dict[int, Node] = {}
     waiting = [root]
     while waiting:

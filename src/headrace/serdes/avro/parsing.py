@@ -1,8 +1,8 @@
-"""Reads Avro schemas as Java's Avro does when a registry takes a new one: strictly.
+"""Parses Avro schemas as strictly as Java's Avro does when a registry receives a new one.
 
-Beyond Java, a default must be one of its enum's symbols, as long as its fixed, and of bytes.
-`lenient=True` is for schemas that others stored: names may have letters of all scripts, as with
-Confluent's registry, and defaults may be anything, as with `validateDefaults=false`.
+Beyond Java, defaults of enums, fixed and bytes are validated. `lenient=True` is for schemas stored
+elsewhere: names may have letters of all scripts, as with Confluent's registry, and defaults may be
+anything, as with `validateDefaults=false`.
 """
 
 import re
@@ -34,10 +34,10 @@ from headrace.serdes.avro.schema import AvroSchema
 from headrace.serdes.schemas import Dependency, InvalidSchema
 
 TEXT_MAX: Final = 4 << 20
-"""More characters than any broker takes in a record by default."""
+"""More characters than the default size limit of a record."""
 
 DEPTH_MAX: Final = 64
-"""Types within types; values nest as deep, and each level costs frames of the stack."""
+"""Limit of nested types; values nest as deep, and each level uses frames of the stack."""
 
 STRICT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LENIENT_NAME = re.compile(r"[^\W\d]\w*")
@@ -55,7 +55,7 @@ ORDERS: Final = frozenset(("ascending", "descending", "ignore"))
 def parse(
     text: str, dependencies: Sequence[Dependency] = (), *, lenient: bool = False
 ) -> AvroSchema:
-    """The schema that a text is; the types of its dependencies are known to it by full name."""
+    """Parse a schema; it can use the types of its dependencies by their full names."""
     parser = _Parser(lenient)
     try:
         known = [_parse_dependency(parser, dependency) for dependency in dependencies]
@@ -72,18 +72,18 @@ def _parse_dependency(parser: "_Parser", dependency: Dependency) -> str:
 
 
 class _Parser:
-    """Reads texts one after the other; later ones know the names of earlier ones."""
+    """Parses texts in sequence; later ones can use the names of earlier ones."""
 
     def __init__(self, lenient: bool) -> None:
         self._lenient = lenient
         self._valid_name = LENIENT_NAME if lenient else STRICT_NAME
         self._names: dict[str, Named] = {}
         self._open: set[str] = set()
-        """Records whose fields are being read."""
+        """Records whose fields are being parsed."""
 
         self._document: Any = None
         self._definitions: dict[str, Definition] | None = None
-        """Of the document, looked for when a name is not known yet."""
+        """Definitions of the document, collected at the first unknown name."""
 
     def parse(self, text: str) -> Node:
         if len(text) > TEXT_MAX:
@@ -134,7 +134,7 @@ class _Parser:
         return self._by_name(kind, namespace, path, depth)
 
     def _by_name(self, text: str, namespace: str, path: str, depth: int) -> Node:
-        """A primitive, or the named type of this namespace, or else of none."""
+        """Resolve a primitive, or a named type of this namespace or of the empty one."""
         if text in PRIMITIVES:
             return Primitive(text)
         full = Name.of(text, namespace).full
@@ -142,7 +142,7 @@ class _Parser:
         return found or self._defined_later(text, full, path, depth)
 
     def _defined_later(self, text: str, full: str, path: str, depth: int) -> Node:
-        """As in Java, a type may be used before the place in the same text that defines it."""
+        """Resolve a type that the text defines further down, as Java does."""
         if self._definitions is None:
             found = definitions_in(self._document, "", "")
             self._definitions = {definition.name: definition for definition in found}
@@ -157,7 +157,7 @@ class _Parser:
             here = f"{path}/{position}"
             branch = self._node(part, namespace, here, depth)
             if isinstance(branch, Union):
-                fail(here, "Nested union: a union's branch is no union")
+                fail(here, "Nested union: a union's branch cannot be a union")
             name = branch_name(branch)
             if name in branches:
                 fail(here, f"Duplicate in union: {name}")
@@ -197,7 +197,7 @@ class _Parser:
         name: str = part["name"]
         self._check_name(name, f"{path}/name")
         if "type" not in part:
-            fail(path, f"No field type: field {name} of record {record.full} has none")
+            fail(path, f"No field type: field {name} of record {record.full} needs one")
         node = self._node(part["type"], record.namespace, f"{path}/type", depth)
         order = part.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in ORDERS:
@@ -250,7 +250,7 @@ class _Parser:
         return self._defined(fixed, self._names.get(name.full), path)
 
     def _defined(self, node: N, earlier: Named | None, path: str) -> N:
-        """Take a definition; as in Java it may come again if it is the same."""
+        """Register a definition; as in Java an identical one may be repeated."""
         full = node.name.full
         if earlier is None:
             self._names[full] = node
@@ -290,7 +290,7 @@ class _Parser:
 
 
 class Definition(NamedTuple):
-    """A place in a text that defines a type, and the namespace that it stands in."""
+    """A definition of a type in a text, with its enclosing namespace."""
 
     name: str
     schema: dict[str, Any]
@@ -299,7 +299,7 @@ class Definition(NamedTuple):
 
 
 def definitions_in(schema: Any, namespace: str, path: str) -> Iterator[Definition]:
-    """The definitions of a text that may yet turn out to be invalid."""
+    """Yield the definitions of a text that may still be invalid."""
     match schema:
         case list():
             for position, part in enumerate(schema):
@@ -340,7 +340,7 @@ def properties_of(schema: dict[str, Any], reserved: frozenset[str]) -> Propertie
 
 
 def shown(value: Any) -> str:
-    """A part of a schema in a message, cut where it would fill it."""
+    """Format a part of a schema for a message, shortened if long."""
     text = write_json(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
 

@@ -1,4 +1,4 @@
-"""Writes values of primitive types, and refuses those that would not come back as they are."""
+"""Writes values of primitive types, and rejects values that would not be read back equal."""
 
 import math
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from headrace.serdes.avro.defaults import INT_RANGE, LONG_RANGE
 from headrace.serdes.avro.unfit import refuse
-from headrace.serdes.avro.varints import write_varint
+from headrace.serdes.varints import write_varint
 
 Write = Callable[[Any, bytearray], None]
-"""Puts a value's bytes behind others; raises `Unfit`, and what it put there then is of no use."""
+"""Appends a value's bytes; after `Unfit` the appended bytes are invalid."""
 
 FLOAT: Final = Struct("<f")
 DOUBLE: Final = Struct("<d")
@@ -99,7 +99,7 @@ def write_number(number: int, out: bytearray) -> None:
 
 
 def whole(value: Any, expected: str) -> int:
-    """A whole number of another library; to Avro a bool is none."""
+    """Convert an integer of another library; a bool is rejected."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         refuse(value, expected)
     return int(value)

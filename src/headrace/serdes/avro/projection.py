@@ -1,20 +1,19 @@
-"""Reads values of a writer's schema as those of a reader's, by the rules of Java's resolver.
+"""Reads values of a writer's schema as values of a reader's, by the rules of Java's resolver.
 
 A pair of types is compiled once into a function `(data, position) -> (value, position)`. fastavro
-resolves too, but takes the first branch of a reader's union that will do, where Java takes the one
-that is the same; and it gives out defaults as they stand in the schema.
+resolves too, but takes the first possible branch of a reader's union, where Java takes the equal
+one, and returns defaults in their JSON form.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from struct import Struct
 from typing import Any, Final
 
 from fastavro.logical_readers import LOGICAL_READERS
 
-from headrace.serdes.avro.errors import CorruptPayload
 from headrace.serdes.avro.logical import converts
 from headrace.serdes.avro.model import (
+    PROMOTIONS,
     Array,
     Enum,
     Field,
@@ -25,47 +24,41 @@ from headrace.serdes.avro.model import (
     Primitive,
     Record,
     Union,
+    can_read,
 )
+from headrace.serdes.avro.primitives import DOUBLE, FLOAT
 from headrace.serdes.avro.unfit import Unfit
-from headrace.serdes.avro.varints import varint_at
 from headrace.serdes.avro.writing import default_payload
+from headrace.serdes.payload_errors import CorruptPayload
+from headrace.serdes.varints import varint_at
 
 Read = Callable[[bytes, int], tuple[Any, int]]
-
-PROMOTIONS: Final = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
-FLOAT: Final = Struct("<f")
-DOUBLE: Final = Struct("<d")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What values look like once they are read."""
+    """The Python form of decoded values."""
 
     primitives: dict[str, Read]
     fixed: Callable[[int], Read]
-    branch: Callable[[Read, Node], Read]
-    """What a union makes of a branch's values."""
+    branch: Callable[[Read, Union, Node], Read]
+    """Wraps values of a branch of the reader's union."""
 
-    logical: bool
+    convert: Callable[[Read, Node, Node], Read]
+    """Converts values of a logical type, given the writer's and the reader's type."""
 
 
 def projection(writer: Node, reader: Node, shape: Shape) -> Read:
-    """A function that reads what `writer` wrote as `reader` has it.
+    """Compile a function that reads values of `writer` as values of `reader`.
 
-    It raises `CorruptPayload` for what cannot be read so, IndexError and the like for bytes that
-    end too early or are no values.
+    It raises `CorruptPayload` for values that cannot be projected, and IndexError and similar
+    errors for truncated or invalid bytes.
     """
     return _Compiler(shape).compile(writer, reader)
 
 
 class Refusal:
-    """Stands where values cannot be read; a union may never have a value that gets there."""
+    """Replaces a function where values cannot be read; a union may never contain such a value."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -75,7 +68,7 @@ class Refusal:
 
 
 class Default:
-    """The value of a reader's field that was not written, fresh for each record."""
+    """The default of a reader's field that was not written, fresh for each record."""
 
     def __init__(self, field: Field, read: Read) -> None:
         self._field = field
@@ -101,9 +94,7 @@ class _Compiler:
 
     def compile(self, writer: Node, reader: Node) -> Read:
         read = self._compile(writer, reader)
-        if not self._shape.logical or isinstance(writer, Union) or not converts(reader):
-            return read
-        return _converting(read, reader)
+        return read if isinstance(writer, Union) else self._shape.convert(read, writer, reader)
 
     def _compile(self, writer: Node, reader: Node) -> Read:
         match writer, reader:
@@ -113,8 +104,8 @@ class _Compiler:
                 branch = self._matching_branch(writer, reader)
                 if branch is None:
                     return Refusal(f"no branch of the reader's union takes a {writer.kind}")
-                return self.compile(writer, branch)
-            case Primitive(), Primitive() if _can_read(writer.kind, reader.kind):
+                return self._shape.branch(self.compile(writer, branch), reader, branch)
+            case Primitive(), Primitive() if can_read(writer.kind, reader.kind):
                 return self._primitive(writer.kind, reader.kind)
             case Array(), Array():
                 return _array(self.compile(writer.items, reader.items))
@@ -126,7 +117,7 @@ class _Compiler:
                 return _enum(writer, reader)
             case Record(), Record():
                 return self._record(writer, reader)
-        return Refusal(f"{_shown(writer)} was written, which the reader has as {_shown(reader)}")
+        return Refusal(f"the writer has {_shown(writer)}, the reader {_shown(reader)}")
 
     def _primitive(self, writer: str, reader: str) -> Read:
         match writer, reader:
@@ -139,12 +130,16 @@ class _Compiler:
     def _union(self, writer: Union, reader: Node) -> Read:
         if writer is reader:
             return _union(
-                [self._shape.branch(self.compile(part, part), part) for part in writer.branches]
+                [
+                    self._shape.branch(self.compile(part, part), writer, part)
+                    for part in writer.branches
+                ]
             )
         return _union([self.compile(branch, reader) for branch in writer.branches])
 
     def _record(self, writer: Record, reader: Record) -> Read:
-        """Records may hold themselves, so a pair's function is known before those of its fields."""
+        """Compile a record; its function is registered before its fields, which may be
+        recursive."""
         pair = (id(writer), id(reader))
         if pair in self._records:
             return self._records[pair]
@@ -152,7 +147,7 @@ class _Compiler:
         given = {field.name for field in taken.values()}
         for field in reader.fields:
             if field.name not in given and not field.has_default:
-                reason = f"{field.name}: it was not written and has no default"
+                reason = f"{field.name}: the field is missing and has no default"
                 self._records[pair] = Refusal(f"{reason} in {reader.name.full}")
                 return self._records[pair]
         steps: list[tuple[str | None, Read]] = []
@@ -172,7 +167,8 @@ class _Compiler:
         return self._records[pair]
 
     def _matching_branch(self, writer: Node, reader: Union) -> Node | None:
-        """The same type, else a record of the same shape, else one that the type widens to."""
+        """Find the equal type, or a record of the same shape, or a type that the writer's widens
+        to."""
         alike: Node | None = None
         for branch in reader.branches:
             if branch.kind != writer.kind:
@@ -202,7 +198,7 @@ class _Compiler:
 
 
 def _fields_by_written_name(writer: Record, reader: Record) -> dict[str, Field]:
-    """The reader's fields by the names that the writer has for them; aliases are of one type."""
+    """Map the writer's field names to the reader's fields; aliases apply to the same type only."""
     has_aliases = writer.name == reader.name or writer.name in reader.aliases
     written = {field.name for field in writer.fields}
     found: dict[str, Field] = {}
@@ -216,10 +212,6 @@ def _fields_by_written_name(writer: Record, reader: Record) -> dict[str, Field]:
 
 def _is_same_name(writer: Named, reader: Named) -> bool:
     return writer.name.simple == reader.name.simple or writer.name in reader.aliases
-
-
-def _can_read(writer: str, reader: str) -> bool:
-    return writer == reader or reader in PROMOTIONS.get(writer, ())
 
 
 def _record(
@@ -279,7 +271,7 @@ def _map(read_part: Read) -> Read:
 
 
 def _block(data: bytes, position: int) -> tuple[int, int]:
-    """How many items come next. A negative count is followed by their size in bytes."""
+    """Return the number of items of a block. A negative count is followed by the size in bytes."""
     count, position = read_long(data, position)
     if count < 0:
         _, position = read_long(data, position)
@@ -319,7 +311,7 @@ def read_long(data: bytes, position: int) -> tuple[int, int]:
 
 def read_string(data: bytes, position: int) -> tuple[str, int]:
     size = data[position]
-    if size < 0x80:  # The same as read_long and _slice; calls cost more than all the rest.
+    if size < 0x80:  # Inlines read_long and _slice, since calls dominate the cost.
         size = (size >> 1) ^ -(size & 1)
         position += 1
     else:
@@ -377,14 +369,16 @@ PLAIN: Final[dict[str, Read]] = {
 }
 
 
-VALUES: Final = Shape(PLAIN, read_fixed, lambda read, branch: read, logical=True)
-RAW_VALUES: Final = replace(VALUES, logical=False)
+def as_written(read: Read, writer: Node, reader: Node) -> Read:
+    """Leave values of logical types in their encoded form."""
+    return read
 
 
-def _converting(read_plain: Read, reader: Node) -> Read:
-    """Values of a logical type, as fastavro has them."""
-    assert reader.logical is not None
+def _converted(read_plain: Read, writer: Node, reader: Node) -> Read:
+    """Convert values of a logical type with fastavro, by the reader's type."""
     logical = reader.logical
+    if logical is None or not converts(reader):
+        return read_plain
     convert = LOGICAL_READERS[f"{reader.kind}-{logical.name}"]
     form = {"precision": logical.precision, "scale": logical.scale}
 
@@ -393,6 +387,10 @@ def _converting(read_plain: Read, reader: Node) -> Read:
         return convert(value, form, None), position
 
     return read
+
+
+VALUES: Final = Shape(PLAIN, read_fixed, lambda read, union, branch: read, _converted)
+RAW_VALUES: Final = replace(VALUES, convert=as_written)
 
 
 def _shown(node: Node) -> str:

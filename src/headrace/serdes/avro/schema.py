@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class AvroSchema:
-    """A schema that was read and found valid, its references within it."""
+    """A valid schema with its references resolved."""
 
     root: Node
     known: frozenset[str] = frozenset()
@@ -35,18 +35,18 @@ class AvroSchema:
 
     @property
     def name(self) -> str | None:
-        """The full name of a record, which some subject name strategies use."""
+        """The full name of a record, used by some subject name strategies."""
         return self.root.name.full if isinstance(self.root, Record) else None
 
     def canonical(self) -> str:
-        """As Java's `Schema.toString` prints it, with references by name."""
+        """Return the form of Java's `Schema.toString`, with references by name."""
         return self._canonical
 
     def normalized(self) -> str:
         return self._normalized
 
     def meaning(self, *, normalized: bool = False) -> str:
-        """References are put in, and what has no order stands in one."""
+        """Return the text with references inlined and unordered parts sorted, for comparisons."""
         return self._normalized_meaning if normalized else self._meaning
 
     def field_names(self) -> frozenset[str]:
@@ -54,22 +54,22 @@ class AvroSchema:
         return frozenset(field.name for field in fields)
 
     def formatted(self, format: str) -> str:
-        """`resolved` has the referenced types in place of their names."""
+        """Return the canonical text; `resolved` inlines the referenced types."""
         return print_schema(self.root) if format.lower() == "resolved" else self.canonical()
 
     def parsing_canonical_form(self) -> str:
-        """What is left when only the layout of values counts."""
+        """Return the text reduced to attributes that affect the encoding."""
         return print_parsing_canonical_form(self.root)
 
     def fingerprint(self, algorithm: str = "CRC-64-AVRO") -> str:
-        """Of the parsing canonical form, in hexadecimal: CRC-64-AVRO, MD5 or SHA-256."""
+        """Return a fingerprint of the parsing canonical form in hexadecimal."""
         import fastavro.schema
 
         text = self.parsing_canonical_form()
         return str(fastavro.schema.fingerprint(text, FINGERPRINTS[algorithm]))
 
     def compiled(self, key: Any, compile: Callable[["AvroSchema"], T]) -> T:
-        """What was made of this schema to use it, made once."""
+        """Return an object compiled from this schema, cached by key."""
         if key not in self._compiled:
             self._compiled[key] = compile(self)
         found: T = self._compiled[key]
@@ -78,7 +78,7 @@ class AvroSchema:
     def compiled_with(
         self, other: "AvroSchema", key: Any, compile: Callable[["AvroSchema", "AvroSchema"], T]
     ) -> T:
-        """What was made of this schema and another, made once while the other lives."""
+        """Return an object compiled from this schema and another, cached while the other lives."""
         kept = self._compiled_with.setdefault(other, {})
         if key not in kept:
             kept[key] = compile(self, other)

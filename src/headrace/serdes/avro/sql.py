@@ -1,4 +1,4 @@
-"""Tables as Avro schemas and back: a table is a record, a column that may be null a union.
+"""Converts tables to Avro schemas and back: a table is a record, a nullable column a union.
 
 | SQL | Avro |
 |---|---|
@@ -14,7 +14,7 @@
 | TIMESTAMP WITH TIME ZONE | long, timestamp-micros |
 | UUID; ENUM('A', 'B'); an array | string, uuid; enum; array |
 
-Times of three digits or fewer after the second are in milliseconds.
+Times with up to three fraction digits are in milliseconds.
 """
 
 import datetime
@@ -23,21 +23,12 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from headrace.serdes.avro.model import (
-    MISSING,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Node,
-    Primitive,
-    Record,
-    Union,
-)
+from headrace.serdes.avro import model
+from headrace.serdes.avro.create_table import Column, Table, read_table
 from headrace.serdes.avro.parsing import STRICT_NAME, parse
 from headrace.serdes.avro.schema import AvroSchema
-from headrace.serdes.avro.sql_text import Column, Table, Token, read_table
 from headrace.serdes.schemas import InvalidSchema
+from headrace.serdes.sql_tokens import Token
 
 PLAIN_TYPES: Final = {
     **dict.fromkeys(("BOOLEAN", "BOOL"), "boolean"),
@@ -57,7 +48,7 @@ PLAIN_TYPES: Final = {
 }
 DECIMALS: Final = ("DECIMAL", "NUMERIC", "NUMBER", "DEC")
 FLOAT_DIGITS: Final = 24
-"""The most binary digits of FLOAT(n) that four bytes hold."""
+"""Maximum number of binary digits for which FLOAT(n) has four bytes."""
 
 SQL_TYPES: Final = {
     "boolean": "BOOLEAN",
@@ -81,7 +72,8 @@ TRUTHS: Final = {"TRUE": True, "FALSE": False, "1": True, "0": False, "T": True,
 
 
 def avro_of_table(sql: str, *, namespace: str = "") -> AvroSchema:
-    """The schema of a table's rows. A column that Avro cannot name keeps its name in `sqlName`."""
+    """Return the schema of a table's rows; a column without a valid Avro name keeps it in
+    `sqlName`."""
     table = read_table(sql)
     record: dict[str, Any] = {"type": "record", "name": _avro_name(table.name)}
     if space := namespace or ".".join(map(_avro_name, filter(None, table.schema.split(".")))):
@@ -93,9 +85,9 @@ def avro_of_table(sql: str, *, namespace: str = "") -> AvroSchema:
 
 
 def table_of_avro(schema: AvroSchema, *, name: str = "") -> str:
-    """CREATE TABLE for a record's schema, with comments as PostgreSQL has them."""
+    """Format CREATE TABLE for a record's schema, with comments in PostgreSQL's syntax."""
     record = schema.root
-    if not isinstance(record, Record):
+    if not isinstance(record, model.Record):
         raise InvalidSchema(f"a table has the fields of a record, not a {record.kind}")
     table = _quoted(name or record.name.simple)
     lines = [f"    {_column_text(field)}" for field in record.fields]
@@ -114,12 +106,12 @@ def _field(column: Column, table: Table) -> dict[str, Any]:
     kind = _type(column, table)
     name = _avro_name(column.name)
     field: dict[str, Any] = {"name": name, "type": kind}
-    default = MISSING if column.default is None else _default(column, kind, column.default)
+    default = model.MISSING if column.default is None else _default(column, kind, column.default)
     if column.is_nullable:
-        # The default of a union is one of its first branch.
-        field["type"] = ["null", kind] if default is MISSING else [kind, "null"]
-        field["default"] = None if default is MISSING else default
-    elif default is not MISSING:
+        # A union's default belongs to its first branch.
+        field["type"] = ["null", kind] if default is model.MISSING else [kind, "null"]
+        field["default"] = None if default is model.MISSING else default
+    elif default is not model.MISSING:
         field["default"] = default
     if column.comment:
         field["doc"] = column.comment
@@ -166,13 +158,13 @@ def _scalar(column: Column, table: Table) -> Any:
 def _decimal(column: Column, numbers: list[int]) -> Any:
     if not numbers:
         example = f"{column.type}(10, 2)"
-        raise InvalidSchema(f"the column {column.name} does not say its digits; write {example}")
+        raise InvalidSchema(f"the column {column.name} has no precision; write {example}")
     scale = numbers[1] if len(numbers) > 1 else 0
     return {"type": "bytes", "logicalType": "decimal", "precision": numbers[0], "scale": scale}
 
 
 def _unsigned(name: str) -> Any:
-    """A type that holds the numbers without a sign."""
+    """Return a type that holds the unsigned range."""
     match name:
         case "BIGINT":
             return {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
@@ -191,7 +183,7 @@ def _time(name: str, rest: str, numbers: list[int]) -> Any:
 
 
 def _enum(column: Column, table: Table) -> Any:
-    """An enum, if its values can be symbols; else they are texts."""
+    """Return an enum if its values are valid symbols, or a string."""
     if not all(STRICT_NAME.fullmatch(symbol) for symbol in column.arguments):
         return "string"
     name = f"{_avro_name(table.name)}_{_avro_name(column.name)}"
@@ -199,9 +191,9 @@ def _enum(column: Column, table: Table) -> Any:
 
 
 def _default(column: Column, kind: Any, token: Token) -> Any:
-    """A constant as the JSON of a default; MISSING if only a database can work it out."""
+    """Convert a constant to a JSON default; MISSING if only a database can evaluate it."""
     name = kind.get("logicalType", kind["type"]) if isinstance(kind, dict) else kind
-    text = token.text
+    text = token.value
     try:
         match name:
             case "boolean":
@@ -221,11 +213,11 @@ def _default(column: Column, kind: Any, token: Token) -> Any:
     except (ValueError, KeyError, InvalidOperation):
         reason = f"the column {column.name} of {column.type} cannot have the default {text!r}"
         raise InvalidSchema(reason) from None
-    return MISSING
+    return model.MISSING
 
 
 def _decimal_default(number: Decimal, scale: int) -> str:
-    """The bytes of the number without its point, as the text that a schema has for bytes."""
+    """Return the two's complement of the unscaled number, as the text of a bytes default."""
     unscaled = int(number.scaleb(scale))
     if number.scaleb(scale) != unscaled:
         raise ValueError("more digits than the scale")
@@ -238,7 +230,7 @@ def _avro_name(name: str) -> str:
     return plain if STRICT_NAME.fullmatch(plain) else f"_{plain}"
 
 
-def _column_text(field: Field) -> str:
+def _column_text(field: model.Field) -> str:
     node, is_nullable = _without_null(field.type)
     text = f"{_quoted(_sql_name(field))} {_sql_type(node, field.name)}"
     if not is_nullable:
@@ -249,8 +241,8 @@ def _column_text(field: Field) -> str:
     return text
 
 
-def _without_null(node: Node) -> tuple[Node, bool]:
-    if not isinstance(node, Union):
+def _without_null(node: model.Node) -> tuple[model.Node, bool]:
+    if not isinstance(node, model.Union):
         return node, False
     others = [branch for branch in node.branches if branch.kind != "null"]
     if len(others) != 1:
@@ -258,24 +250,24 @@ def _without_null(node: Node) -> tuple[Node, bool]:
     return others[0], len(others) < len(node.branches)
 
 
-def _sql_type(node: Node, name: str) -> str:
+def _sql_type(node: model.Node, name: str) -> str:
     if node.logical is not None and node.logical.name == "decimal":
         return f"DECIMAL({node.logical.precision}, {node.logical.scale})"
     if node.logical is not None and node.logical.name in SQL_TYPES:
         return SQL_TYPES[node.logical.name]
     match node:
-        case Primitive() if node.kind in SQL_TYPES:
+        case model.Primitive() if node.kind in SQL_TYPES:
             return SQL_TYPES[node.kind]
-        case Fixed():
+        case model.Fixed():
             return f"BINARY({node.size})"
-        case Enum():
+        case model.Enum():
             return f"VARCHAR({max(map(len, node.symbols), default=1)})"
-        case Array():
+        case model.Array():
             return f"{_sql_type(_without_null(node.items)[0], name)} ARRAY"
     raise InvalidSchema(f"the field {name} is a {node.kind}, which no column holds")
 
 
-def _sql_default(node: Node, default: Any) -> str | None:
+def _sql_default(node: model.Node, default: Any) -> str | None:
     if node.logical is not None and node.logical.name == "decimal":
         number = int.from_bytes(default.encode("latin-1"), "big", signed=True)
         return str(Decimal(number).scaleb(-node.logical.scale))
@@ -293,13 +285,13 @@ def _sql_default(node: Node, default: Any) -> str | None:
     return None
 
 
-def _sql_name(field: Field) -> str:
+def _sql_name(field: model.Field) -> str:
     name = field.properties.get("sqlName")
     return name if isinstance(name, str) else field.name
 
 
 def _quoted(name: str) -> str:
-    """In quotes where it would not be read as it is."""
+    """Quote a name unless it is a plain identifier."""
     if re.fullmatch(r"[a-z_][a-z0-9_]*", name):
         return name
     return '"' + name.replace('"', '""') + '"'

@@ -1,12 +1,12 @@
-"""How a value that does not fit is told of: what is wrong with it, and at which field."""
+"""Reports values that do not fit: the reason, and the path of the field."""
 
 from typing import Any, NoReturn
 
-from headrace.serdes.avro.errors import UnfitValue
+from headrace.serdes.payload_errors import UnfitValue
 
 
 class Unfit(Exception):
-    """A value that does not fit, on its way out to where its whole path is known."""
+    """A value does not fit; the path is completed on the way out."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -14,7 +14,7 @@ class Unfit(Exception):
         self.path: list[str] = []
 
     def within(self, step: str) -> "Unfit":
-        """The same, seen from one step further out."""
+        """Add one outer step to the path."""
         self.path.append(step)
         return self
 

@@ -1,9 +1,9 @@
-"""Writes values of a schema: compiled once into functions, one per type, then called per value.
+"""Writes values of a schema: compiled once into one function per type, then called per value.
 
-Libraries differ in what they let through: 3.7 into an int as 3, an int into a double although the
-union has a long, a text as an array of letters. Here what would not come back is refused, and the
-message names the field. A union takes the branch that is the value's own type before one that
-widens it: numbers as they are, a record before a map, the record with the fewest missing fields.
+Other libraries write 3.7 as the int 3, an int as a double although the union has a long, or a text
+as an array of letters. Here values that would not be read back equal are rejected, and the message
+names the field. A union prefers the branch of the value's own type to one that widens it: exact
+numbers first, a record before a map, the record with the fewest missing fields.
 """
 
 import datetime
@@ -38,7 +38,7 @@ from headrace.serdes.avro.primitives import (
     write_string,
 )
 from headrace.serdes.avro.unfit import Unfit, refuse, shown
-from headrace.serdes.avro.varints import write_varint
+from headrace.serdes.varints import write_varint
 
 LOGICAL_TYPES: Final[dict[str, type]] = {
     "date": datetime.date,
@@ -52,19 +52,19 @@ LOGICAL_TYPES: Final[dict[str, type]] = {
     "decimal": Decimal,
 }
 BRANCH_MEMBER: Final = "-type"
-"""As with fastavro, a record in a union may say by this member which branch it is."""
+"""Member that names the branch of a record in a union, as with fastavro."""
 
 LISTS: Final = (list, tuple)
 TEXTS: Final = (str, bytes, bytearray)
 
 
 def write_of(root: Node, *, logical: bool) -> Write:
-    """A function that writes values of this type, and raises `Unfit` for others."""
+    """Compile a function that writes values of this type and raises `Unfit` for others."""
     return _Compiler(logical).compile(root)
 
 
 class Default:
-    """The bytes of a field's default, made when a record first lacks the field."""
+    """The encoded default of a field, computed when a record first lacks the field."""
 
     def __init__(self, field: Field) -> None:
         self._field = field
@@ -78,7 +78,7 @@ class Default:
 
 
 def default_payload(field: Field) -> bytes:
-    """The bytes of a field's default; `Unfit` if the field has none or one of another type."""
+    """Encode a field's default; raise `Unfit` if it is missing or invalid."""
     if not field.has_default:
         raise Unfit("it is missing and has no default")
     if not is_default(field.type, field.default):
@@ -115,7 +115,8 @@ class _Compiler:
                 return self._record(node)
 
     def _record(self, record: Record) -> Write:
-        """A record may hold itself, so its function is known before those of its fields are."""
+        """Compile a record; its function is registered before its fields, which may be
+        recursive."""
         if id(record) not in self._records:
             fields: list[tuple[str, Write, Default]] = []
             self._records[id(record)] = _record(record, fields)
@@ -134,7 +135,7 @@ class _Compiler:
 
 
 class _Branch:
-    """A branch of a union, with the number that stands before its values."""
+    """A branch of a union, with the index written before its values."""
 
     def __init__(self, index: int, node: Node, write: Write) -> None:
         self.node = node
@@ -156,7 +157,7 @@ def _record(record: Record, fields: list[tuple[str, Write, Default]]) -> Write:
         found = 0
         name = ""
         try:
-            for name, write_field, default in fields:  # The one that fails is told.
+            for name, write_field, default in fields:  # The error names the field.
                 part = value.get(name, MISSING)
                 if part is MISSING:
                     out += default.bytes
@@ -210,7 +211,7 @@ def _map(write_part: Write) -> Write:
 
 
 def _optional(null: bytes, other: _Branch) -> Write:
-    """A type or null, which most unions are."""
+    """Compile a union of null and one type, the most frequent union."""
     branches = [_Branch(null[0] >> 1, Primitive("null"), PRIMITIVE_WRITES["null"]), other]
 
     def write(value: Any, out: bytearray) -> None:
@@ -239,7 +240,7 @@ def _union(branches: list[_Branch]) -> Write:
             except Unfit as failure:
                 del out[begin:]
                 failures.append(failure)
-        # Of a record the field that is wrong says more than that no branch fits.
+        # For a record, the invalid field is more helpful than the list of branches.
         deepest = max(failures, key=lambda failure: len(failure.path), default=None)
         if deepest is None or not deepest.path:
             refuse(value, f"any of {', '.join(branch.name for branch in branches)}")
@@ -249,7 +250,7 @@ def _union(branches: list[_Branch]) -> Write:
 
 
 def _rank(node: Node) -> tuple[int, int]:
-    """Among branches that a value fits, which is taken first."""
+    """Return the preference among branches that a value fits; the lowest is taken."""
     match node:
         case Record():
             return 0, len(node.fields)
@@ -261,12 +262,12 @@ def _rank(node: Node) -> tuple[int, int]:
 
 
 def _write_named(value: tuple[Any, ...], branches: list[_Branch], out: bytearray) -> None:
-    """As with fastavro, a pair says by name which branch its second part is."""
+    """Write a pair of a branch's name and a value, as with fastavro."""
     for branch in branches:
         if len(value) == 2 and branch.name == value[0]:
             return branch.write(value[1], out)
     names = ", ".join(branch.name for branch in branches)
-    raise Unfit(f"{shown(value)} is no pair of a branch ({names}) and its value")
+    raise Unfit(f"{shown(value)} is not a pair of a branch ({names}) and its value")
 
 
 def _fixed(fixed: Fixed) -> Write:
@@ -291,7 +292,7 @@ def _enum(enum: Enum) -> Write:
 
 
 def _converting(node: Node, write_plain: Write) -> Write:
-    """Dates, decimals and the like, as fastavro converts them; what is written passes as it is."""
+    """Convert dates, decimals and the like as fastavro does; encoded values pass unchanged."""
     assert node.logical is not None
     name = node.logical.name
     expected = LOGICAL_TYPES[name]
@@ -305,12 +306,12 @@ def _converting(node: Node, write_plain: Write) -> Write:
         if not isinstance(value, expected):
             return write_plain(value, out)
         if is_instant and getattr(value, "tzinfo", None) is None:
-            # It would be taken for the time of wherever this machine stands.
+            # It would be interpreted in this machine's time zone.
             raise Unfit(f"{shown(value)} has no time zone; give it one, such as datetime.UTC")
         try:
             plain = convert(value, form)
         except (ArithmeticError, ValueError) as error:
-            raise Unfit(f"{shown(value)} is no {name} of its schema: {error}") from error
+            raise Unfit(f"{shown(value)} is not a valid {name}: {error}") from error
         return write_plain(plain, out)
 
     return write

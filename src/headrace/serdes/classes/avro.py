@@ -1,7 +1,6 @@
-"""The model as an Avro schema, and an Avro schema as the model."""
+"""Converts Avro schemas to and from the model."""
 
 import re
-from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,6 +8,10 @@ from uuid import UUID
 
 import msgspec
 
+from headrace.serdes.avro import model
+from headrace.serdes.avro.parsing import parse
+from headrace.serdes.avro.printing import qualified
+from headrace.serdes.avro.projection import VALUES, Default, projection
 from headrace.serdes.classes.model import (
     INTEGERS,
     MISSING,
@@ -30,6 +33,8 @@ from headrace.serdes.classes.model import (
     camel,
     union,
 )
+from headrace.serdes.payload_errors import CorruptPayload
+from headrace.serdes.schemas import InvalidSchema
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +55,7 @@ _WRITTEN: dict[Scalar, Any] = {
     Scalar.UUID: {"type": "string", "logicalType": "uuid"},
 } | {scalar: "int" if scalar in SMALL_INTEGERS else "long" for scalar in INTEGERS}
 
-_PRIMITIVES = {
+_READ: dict[str, Scalar] = {
     "null": Scalar.NULL,
     "boolean": Scalar.BOOLEAN,
     "string": Scalar.STRING,
@@ -59,29 +64,28 @@ _PRIMITIVES = {
     "int": Scalar.INT,
     "double": Scalar.DOUBLE,
     "float": Scalar.FLOAT,
-}
-_LOGICAL = {
-    (written["type"], written["logicalType"]): scalar
+} | {
+    written["logicalType"]: scalar
     for scalar, written in _WRITTEN.items()
     if isinstance(written, dict)
 }
 
 
 def write(shape: Shape) -> str:
-    """An Avro schema: each name is defined where it is used first."""
+    """Format an Avro schema; each name is defined at its first use."""
     return msgspec.json.encode(_Writer(shape).type(shape.root, shape.root.name)).decode()
 
 
 def read(text: str) -> Shape:
-    """The model of an Avro schema, which must be a record."""
+    """Return the model of an Avro schema, which must be a record."""
     try:
-        schema = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise Inexpressible(f"The Avro schema is no JSON: {error}") from None
+        schema = parse(text, lenient=True)
+    except InvalidSchema as error:
+        raise Inexpressible(f"The Avro schema is invalid: {error}") from None
     reader = _Reader()
-    root = reader.type(schema, "", "")
-    if not isinstance(root, Named) or not isinstance(reader.definitions[root.name], Record):
-        raise Inexpressible("A class is made from a record; this Avro schema is none")
+    root = reader.type(schema.root)
+    if not isinstance(root, Named) or not isinstance(schema.root, model.Record):
+        raise Inexpressible("A class is made from a record; this Avro schema is not a record")
     return Shape(root, reader.definitions)
 
 
@@ -136,7 +140,7 @@ class _Writer:
         }
 
     def _full(self, name: str) -> str:
-        """Names without a namespace are in that of the whole schema, as Avro has it."""
+        """Return a full name: names without a namespace are in the namespace of the schema."""
         return f"{self._namespace}.{name}" if self._namespace and "." not in name else name
 
     def _field(self, record: str, field: Field) -> dict[str, Any]:
@@ -155,7 +159,7 @@ class _Writer:
         return written
 
     def _with_first(self, type_: UnionOf, default: Any) -> UnionOf:
-        """A default is one of the first option of its union, so that option goes first."""
+        """Move the option of the default to the front, as Avro requires."""
         fitting = [option for option in type_.options if self._fits(default, option)]
         rest = [option for option in type_.options if option not in fitting[:1]]
         return UnionOf((*fitting[:1], *rest))
@@ -214,124 +218,60 @@ class _Writer:
 class _Reader:
     def __init__(self) -> None:
         self.definitions: dict[str, Record | Enumeration] = {}
-        self._fixed: set[str] = set()
 
-    def type(self, schema: Any, namespace: str, where: str) -> Type:
-        if isinstance(schema, list):
-            return union([self.type(option, namespace, where) for option in schema])
-        if isinstance(schema, str):
-            return self._reference(schema, namespace, where)
-        if not isinstance(schema, dict):
-            raise Inexpressible(f"{where}: {schema!r} is no Avro type")
-        return self._complex(schema, namespace, where)
+    def type(self, node: model.Node) -> Type:
+        logical = node.logical
+        if logical is not None and logical.name == "decimal":
+            return DecimalOf(logical.precision, logical.scale)
+        match node:
+            case model.Primitive():
+                return _READ.get(logical.name if logical else "", _READ[node.kind])
+            case model.Array():
+                return ListOf(self.type(node.items))
+            case model.Map():
+                return MapOf(self.type(node.values))
+            case model.Union():
+                return union(list(map(self.type, node.branches)))
+            case model.Fixed():
+                return Scalar.BYTES  # A class has bytes of any length.
+        if node.name.full not in self.definitions:
+            self._define(node)
+        return Named(node.name.full)
 
-    def _reference(self, name: str, namespace: str, where: str) -> Type:
-        if name in _PRIMITIVES:
-            return _PRIMITIVES[name]
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
-        for known in (full, name):
-            if known in self.definitions:
-                return Named(known)
-            if known in self._fixed:
-                return Scalar.BYTES
-        raise Inexpressible(f"{where}: the type {name} is not defined before it is used")
-
-    def _complex(self, schema: dict[str, Any], namespace: str, where: str) -> Type:
-        kind, logical = schema.get("type"), schema.get("logicalType")
-        if logical == "decimal" and "precision" in schema:
-            return DecimalOf(schema["precision"], schema.get("scale", 0))
-        if isinstance(kind, str) and (kind, logical) in _LOGICAL:
-            return _LOGICAL[kind, logical]
-        match kind:
-            case "array":
-                return ListOf(self.type(schema.get("items"), namespace, where))
-            case "map":
-                return MapOf(self.type(schema.get("values"), namespace, where))
-            case "record" | "error":
-                return self._record(schema, namespace)
-            case "enum":
-                return self._enumeration(schema, namespace)
-            case "fixed":
-                # A class has bytes of any length; the name is kept for later references.
-                self._fixed.add(_full_name(schema, namespace)[0])
-                return Scalar.BYTES
-            case _:
-                return self.type(kind, namespace, where)
-
-    def _record(self, schema: dict[str, Any], namespace: str) -> Type:
-        name, inner = _full_name(schema, namespace)
-        self.definitions[name] = Record(name=name, fields=())
+    def _define(self, node: model.Record | model.Enum) -> None:
+        name = node.name.full
+        if isinstance(node, model.Enum):
+            members = tuple((symbol, symbol) for symbol in node.symbols)
+            self.definitions[name] = Enumeration(name=name, members=members, doc=node.doc)
+            return
+        self.definitions[name] = Record(name=name, fields=())  # It may contain itself.
         self.definitions[name] = Record(
             name=name,
-            fields=tuple(self._field(field, inner, name) for field in schema.get("fields", ())),
-            doc=schema.get("doc"),
-            aliases=tuple(schema.get("aliases", ())),
+            fields=tuple(self._field(field, name) for field in node.fields),
+            doc=node.doc,
+            aliases=tuple(qualified(alias, node.name.namespace) for alias in node.aliases),
         )
-        return Named(name)
 
-    def _enumeration(self, schema: dict[str, Any], namespace: str) -> Type:
-        name, _ = _full_name(schema, namespace)
-        members = tuple((symbol, symbol) for symbol in schema.get("symbols", ()))
-        self.definitions[name] = Enumeration(name=name, members=members, doc=schema.get("doc"))
-        return Named(name)
-
-    def _field(self, schema: dict[str, Any], namespace: str, record: str) -> Field:
-        where = f"{record}.{schema.get('name')}"
-        type_ = self.type(schema.get("type"), namespace, where)
+    def _field(self, field: model.Field, record: str) -> Field:
+        type_ = self.type(field.type)
         default = MISSING
-        if "default" in schema:
+        if field.has_default:
             try:
-                default = self._default(schema["default"], type_, where)
-            except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+                default = Default(field, projection(field.type, field.type, VALUES))()
+            except (CorruptPayload, ArithmeticError, ValueError):
                 raise Inexpressible(
-                    f"{where}: the default {schema['default']!r} does not fit its type"
+                    f"{record}.{field.name}: the default {field.default!r} does not fit its type"
                 ) from None
         return Field(
-            name=schema["name"],
-            type=type_,
-            default=default,
-            doc=schema.get("doc"),
-            aliases=tuple(schema.get("aliases", ())),
+            name=field.name, type=type_, default=default, doc=field.doc, aliases=field.aliases
         )
-
-    def _default(self, value: Any, type_: Type, where: str) -> Any:
-        match type_:
-            case Scalar():
-                return _READ_DEFAULTS.get(type_, lambda each: each)(value)
-            case DecimalOf(_, scale):
-                unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
-                return Decimal(unscaled).scaleb(-scale)
-            case ListOf(item):
-                return [self._default(each, item, where) for each in value]
-            case MapOf(inner):
-                return {key: self._default(each, inner, where) for key, each in value.items()}
-            case UnionOf(options):
-                return self._default(value, options[0], where)
-            case Named(name) if isinstance(self.definitions[name], Record):
-                definition = self.definitions[name]
-                assert isinstance(definition, Record)
-                types = {field.name: field.type for field in definition.fields}
-                return {key: self._default(each, types[key], where) for key, each in value.items()}
-            case _:
-                return value
-
-
-def _full_name(schema: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """The name with its namespace, and the namespace that holds within."""
-    name = schema.get("name")
-    if not isinstance(name, str):
-        raise Inexpressible("An Avro record or enum has no name")
-    if "." in name:
-        return name, name.rpartition(".")[0]
-    inner = schema.get("namespace", namespace)
-    return (f"{inner}.{name}" if inner else name), inner
 
 
 def _enumeration(name: str, symbols: list[Any], doc: str | None, where: str) -> dict[str, Any]:
     for symbol in symbols:
         if not isinstance(symbol, str) or not _NAME.fullmatch(symbol):
             raise Inexpressible(
-                f"{where}: {symbol!r} is no symbol of an Avro enum; those are names of letters, "
+                f"{where}: {symbol!r} is not a symbol of an Avro enum, which has letters, "
                 "digits and underscores"
             )
     return {"type": "enum", "name": name, **({"doc": doc} if doc else {}), "symbols": symbols}
@@ -340,14 +280,14 @@ def _enumeration(name: str, symbols: list[Any], doc: str | None, where: str) -> 
 def _check_name(name: str, where: str) -> None:
     if not _NAME.fullmatch(name):
         raise Inexpressible(
-            f"{where}: '{name}' is no name in Avro; give it one with Wire(name=...)"
+            f"{where}: '{name}' is not a name in Avro; give it one with Wire(name=...)"
         )
 
 
 def _decimal(precision: int | None, scale: int, where: str) -> dict[str, Any]:
     if precision is None:
         raise Inexpressible(
-            f"{where}: Avro must know the digits of a decimal; say "
+            f"{where}: Avro needs the digits of a decimal; write "
             "Annotated[Decimal, Wire(precision=..., scale=...)]"
         )
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
@@ -359,7 +299,7 @@ def _decimal_bytes(value: Decimal, scale: int) -> bytes:
 
 
 def _plain(value: Any, scalar: Scalar, where: str) -> Any:
-    """A default as Avro's JSON has it."""
+    """Convert a default to Avro's JSON."""
     match value:
         case bytes():
             return value.decode("latin-1")
@@ -379,25 +319,3 @@ def _plain(value: Any, scalar: Scalar, where: str) -> Any:
             return value
         case _:
             raise Inexpressible(f"{where}: the default {value!r} does not fit its type")
-
-
-def _time(micros: int) -> time:
-    return (datetime.min + timedelta(microseconds=micros)).time()
-
-
-def _moment(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
-
-
-_READ_DEFAULTS: dict[Scalar, Callable[[Any], Any]] = {
-    Scalar.BYTES: lambda value: value.encode("latin-1"),
-    Scalar.DOUBLE: float,
-    Scalar.FLOAT: float,
-    Scalar.DATE: lambda value: _EPOCH.date() + timedelta(days=value),
-    Scalar.TIME: _time,
-    Scalar.TIME_MILLIS: lambda value: _time(value * 1000),
-    Scalar.TIMESTAMP: _moment,
-    Scalar.TIMESTAMP_MILLIS: lambda value: _moment(value * 1000),
-    Scalar.LOCAL_TIMESTAMP: lambda value: _moment(value).replace(tzinfo=None),
-    Scalar.UUID: UUID,
-}

@@ -1,7 +1,7 @@
-"""Schemas from classes and source from schemas, whatever type the schema is of.
+"""Converts classes to schemas of any type, and schemas to Python source.
 
-The modules of the schema types are imported when they are asked for: a program that has classes
-only should not pay for the libraries of all of them.
+The modules of the schema types are imported on use, so that a program with classes only does not
+load the libraries of all types.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from headrace.serdes.schemas import Dependency, SchemaType
 
 
 def schema_of(cls: type, type: SchemaType) -> str:
-    """The schema of a dataclass, a Pydantic model or a msgspec Struct."""
+    """Return the schema of a dataclass, a Pydantic model or a msgspec Struct."""
     shape = shape_of(cls)
     match type:
         case SchemaType.AVRO:
@@ -33,7 +33,7 @@ def schema_of(cls: type, type: SchemaType) -> str:
 
 
 def source_of_avro(text: str, flavour: Flavour = Flavour.DATACLASS) -> str:
-    """Python source of the classes of an Avro schema. Its references must stand in it."""
+    """Return Python source of the classes of an Avro schema with its references inlined."""
     from headrace.serdes.classes import avro
 
     return source.write(_reachable(avro.read(text)), flavour)
@@ -44,7 +44,7 @@ def source_of_json_schema(
     flavour: Flavour = Flavour.DATACLASS,
     dependencies: Sequence[Dependency] = (),
 ) -> str:
-    """Python source of the classes of a JSON Schema and the schemas that it refers to."""
+    """Return Python source of the classes of a JSON Schema and its references."""
     from headrace.serdes.classes import json_schema
 
     return source.write(_reachable(json_schema.read(text, dependencies)), flavour)
@@ -57,14 +57,14 @@ def source_of_descriptor(
     message: str | None = None,
     dependencies: Sequence[Any] = (),
 ) -> str:
-    """Python source of the classes of a message, from the `FileDescriptorProto` of its file."""
+    """Return Python source of the classes of a message, from its file's `FileDescriptorProto`."""
     from headrace.serdes.classes import protobuf
 
     return source.write(_reachable(protobuf.read(file, message, dependencies)), flavour)
 
 
 def _reachable(shape: Shape) -> Shape:
-    """Only what the root uses: parts of an `allOf` were put together, and are needed no more."""
+    """Drop definitions that the root does not use, such as merged parts of an `allOf`."""
     names = set(source.in_order(shape))
     kept = {name: each for name, each in shape.definitions.items() if name in names}
     return Shape(shape.root, kept)

@@ -1,4 +1,4 @@
-"""Reads classes: dataclasses, Pydantic models and msgspec Structs, with all that they refer to."""
+"""Reads classes into the model: dataclasses, Pydantic models, msgspec Structs, and their parts."""
 
 import dataclasses
 import datetime
@@ -56,7 +56,7 @@ _NOTHING_MORE = Wire()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Declared:
-    """A field as its class declares it."""
+    """A field as declared by its class."""
 
     attribute: str
     name: str
@@ -66,7 +66,7 @@ class _Declared:
 
 
 def shape_of(cls: type) -> Shape:
-    """The model of a class; an error names the field that no schema could express."""
+    """Return the model of a class; an error names the field that no schema can express."""
     reader = _Reader()
     root = reader.named(cls, cls.__name__)
     if not isinstance(reader.definitions[root.name], Record):
@@ -80,15 +80,15 @@ class _Reader:
         self._names: dict[type, str] = {}
 
     def named(self, cls: type, where: str) -> Named:
-        """The name of a class, which is read when it is met for the first time."""
+        """Return the name of a class, which is read on its first use."""
         if cls not in self._names:
             name = cls.__dict__.get(NAME, cls.__name__)
             if name in self._names.values():
                 raise Inexpressible(
-                    f"{where}: two classes are called {name}; give one another name with @named"
+                    f"{where}: two classes have the name {name}; rename one with @named"
                 )
             self._names[cls] = name
-            # Holds the place, so that definitions stand in the order in which they are met.
+            # Reserved, so that definitions keep the order of their first use.
             self.definitions[name] = Record(name=name, fields=())
             self.definitions[name] = self._definition(cls, name, where)
         return Named(self._names[cls])
@@ -179,7 +179,7 @@ def _kind(kind: str, inner: Type, where: str) -> Type:
 
 
 def is_record(cls: type) -> bool:
-    """Whether a class has fields that a schema could have."""
+    """Return whether a class has fields for a schema."""
     return (
         dataclasses.is_dataclass(cls)
         or issubclass(cls, msgspec.Struct)
@@ -194,7 +194,7 @@ def _declared(cls: type, where: str) -> list[_Declared]:
         return [_from_struct(each) for each in msgspec.structs.fields(cls)]
     if hasattr(cls, "model_fields"):
         return [_from_model(name, each) for name, each in cls.model_fields.items()]
-    raise Inexpressible(f"{where} is no dataclass, Pydantic model or msgspec Struct")
+    raise Inexpressible(f"{where} is not a dataclass, Pydantic model or msgspec Struct")
 
 
 def _from_dataclass(declared: "dataclasses.Field[Any]") -> _Declared:
@@ -232,13 +232,13 @@ def _from_model(name: str, declared: Any) -> _Declared:
 
 
 def _constant(factory: Any) -> Any:
-    """A factory that gives the same twice gives a default; one that gives a new id does not."""
+    """Return a factory's default; MISSING for a factory of changing values such as new ids."""
     first = factory()
     return first if first == factory() else MISSING
 
 
 def _wire(hint: Any) -> Wire:
-    """What an annotation says; msgspec's descriptions count as well."""
+    """Merge the annotations of a field, including msgspec's descriptions."""
     found = Wire()
     for mark in hint.__metadata__ if get_origin(hint) is Annotated else ():
         if isinstance(mark, Wire):
@@ -258,7 +258,7 @@ def _hints(cls: type, where: str) -> dict[str, Any]:
         return typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
         raise Inexpressible(
-            f"{where}: {error}. Classes that refer to each other stand at the top of a module"
+            f"{where}: {error}. Define classes that refer to each other at module level"
         ) from None
 
 
@@ -271,7 +271,7 @@ def _members(cls: type[enum.Enum]) -> tuple[tuple[str, str | int], ...]:
 
 
 def _doc(cls: type) -> str | None:
-    """The docstring that somebody wrote: dataclasses make one of their signature."""
+    """Return the docstring, unless it is the signature that dataclasses generate."""
     text = cls.__dict__.get("__doc__")
     if not text or text.startswith(f"{cls.__name__}("):
         return None
@@ -279,7 +279,7 @@ def _doc(cls: type) -> str | None:
 
 
 def tidy(text: str) -> str:
-    """A docstring without indentation and white space at the ends, as tools keep it."""
+    """Return a docstring without indentation and surrounding white space."""
     lines = [line.rstrip() for line in inspect.cleandoc(text).splitlines()]
     return "\n".join(lines).strip()
 
@@ -297,7 +297,7 @@ def _check_names(fields: tuple[Field, ...], where: str) -> None:
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1:
-            raise Inexpressible(f"{where}: two fields are called '{name}' in data")
+            raise Inexpressible(f"{where}: two fields have the name '{name}' in data")
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""The model as a JSON Schema, and a JSON Schema as the model.
+"""Converts JSON Schemas to and from the model.
 
-Objects are written closed (`additionalProperties: false`): by the rules of compatibility a property
-can be added to a closed model, and not to an open one, whose data may hold anything by that name.
+Objects are closed (`additionalProperties: false`): a compatible change may add a property to a
+closed model, but not to an open one, whose data may contain anything under that name. The schemas
+of Pydantic and msgspec do not describe the written data (decision 31).
 """
 
 import base64
@@ -40,7 +41,7 @@ from headrace.serdes.json_schema.references import Documents, Place, references_
 from headrace.serdes.schemas import Dependency
 
 DEPTH_MAX = 60
-"""Schemas within schemas that become classes, so that a chain of them cannot exhaust the stack."""
+"""Limit of nested schemas, so that they cannot exhaust the stack."""
 
 _WRITTEN: dict[Scalar, dict[str, Any]] = {
     Scalar.NULL: {"type": "null"},
@@ -51,7 +52,7 @@ _WRITTEN: dict[Scalar, dict[str, Any]] = {
     Scalar.DOUBLE: {"type": "number"},
     Scalar.FLOAT: {"type": "number", "format": "float"},
     Scalar.DATE: {"type": "string", "format": "date"},
-    # JSON Schema's own `time` has a zone, and a time of day in Python hardly ever does.
+    # JSON Schema's `time` requires a zone, which times of day in Python rarely have.
     Scalar.TIME: {"type": "string", "format": "partial-time"},
     Scalar.TIME_MILLIS: {"type": "string", "format": "partial-time"},
     Scalar.TIMESTAMP: {"type": "string", "format": "date-time"},
@@ -80,7 +81,7 @@ _DEFAULT_SCALARS = {"string": Scalar.STRING, "integer": Scalar.LONG, "number": S
 
 
 def write(shape: Shape) -> str:
-    """A JSON Schema of draft 7, the one that readers take when none is named."""
+    """Format a JSON Schema of draft 7, the default draft of readers."""
     writer = _Writer(shape)
     root = writer.definition(shape.root.name)
     others = {
@@ -93,13 +94,13 @@ def write(shape: Shape) -> str:
 
 
 def read(text: str, dependencies: Sequence[Dependency] = ()) -> Shape:
-    """The model of a JSON Schema, which must describe an object."""
+    """Return the model of a JSON Schema, which must describe an object."""
     schema = parse(text, dependencies)
     reader = _Reader(schema.documents)
     root = reader.type(schema.documents.root, "Record")
     if not isinstance(root, Named) or not isinstance(reader.definitions[root.name], Record):
         raise Inexpressible(
-            "A class is made from an object with properties; this JSON Schema describes none"
+            "A class is made from an object with properties; this JSON Schema has none"
         )
     return Shape(root, reader.definitions)
 
@@ -133,7 +134,7 @@ class _Writer:
         if field.default is not MISSING:
             more["default"] = _plain(field.default, where)
         if more and "$ref" in schema:
-            # Before draft 2019-09 a reference hides all that stands beside it.
+            # Before draft 2019-09 a reference hides its siblings.
             return {"allOf": [schema], **more}
         return {**schema, **more}
 
@@ -167,7 +168,7 @@ class _Reader:
         self._running: set[int] = set()
 
     def type(self, place: Place, name: str) -> Type:
-        """The type of a schema; `name` is what it would be called if it has no title."""
+        """Return the type of a schema; `name` replaces a missing title."""
         schema = place.schema
         if isinstance(schema, bool):
             return Scalar.ANY
@@ -181,7 +182,7 @@ class _Reader:
         return found
 
     def _recursion(self, schema: dict[str, Any]) -> Type:
-        """An object can refer to itself by its name; nothing else has one."""
+        """Return the named type of a recursive object; other recursions have no type."""
         derived = [each for (key, _), each in self._derived.items() if key == id(schema)]
         for each in (schema, *derived):
             if self._names.get(id(each)) in self.definitions:
@@ -189,7 +190,7 @@ class _Reader:
         return Scalar.ANY
 
     def _kept(self, schema: dict[str, Any], name: str, made: dict[str, Any]) -> dict[str, Any]:
-        """A schema made of another one; it is kept, since schemas are told apart by identity."""
+        """Keep a derived schema, since schemas are identified by identity."""
         return self._derived.setdefault((id(schema), name), made)
 
     def _type(self, place: Place, schema: dict[str, Any], name: str) -> Type:
@@ -263,7 +264,7 @@ class _Reader:
         return Named(title)
 
     def _name(self, schema: dict[str, Any], name: str) -> str:
-        """The title of a schema; another one of the same title gets a number."""
+        """Return the title of a schema, with a number if it is taken."""
         if id(schema) in self._names:
             return self._names[id(schema)]
         wanted = schema.get("title") or name
@@ -290,9 +291,9 @@ class _Reader:
                 f"{record}.{name}: the default {schema['default']!r} does not fit its type"
             ) from None
         if default is MISSING and not is_required:
-            # Data may come without it, so the class must have something to say.
+            # The property may be absent, so the class needs a default.
             default, type_ = None, union([type_, Scalar.NULL])
-        # What describes a nested object is its own docstring.
+        # The description of a nested object becomes its own docstring.
         own = isinstance(type_, Named) and "allOf" not in schema
         return Field(
             name=name,
@@ -328,7 +329,7 @@ class _Reader:
                 return value
 
     def _product(self, place: Place, schema: dict[str, Any], name: str) -> Type:
-        """Parts of objects are put together; of anything else a class can say one part only."""
+        """Merge the parts of an `allOf` if all are objects; other combinations become Any."""
         parts = schema["allOf"]
         if len(parts) == 1 and not {"properties", "type", "enum"} & schema.keys():
             return self.type(place.inner(parts[0]), name)
@@ -371,7 +372,7 @@ def _values(values: list[Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """A default as JSON has it."""
+    """Convert a default to JSON."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()
@@ -384,7 +385,7 @@ def _plain(value: Any, where: str) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case _:
-            raise Inexpressible(f"{where}: the default {value!r} has no form in JSON")
+            raise Inexpressible(f"{where}: the default {value!r} cannot be written as JSON")
 
 
 _READ_DEFAULTS: dict[Scalar, Callable[[Any], Any]] = {
@@ -412,7 +413,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _last(reference: str) -> str:
-    """What a reference calls its target."""
+    """Return the name that a reference has for its target."""
     return camel(reference.rstrip("/").rpartition("/")[2].rpartition("#")[2].removesuffix(".json"))
 
 

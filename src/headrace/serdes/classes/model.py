@@ -1,7 +1,7 @@
-"""What classes and schemas have in common: records of fields, whatever language they stand in.
+"""The model of records and fields that classes and schemas of all types share.
 
-A class or a schema of any type is first read into this model; a schema text or Python source is
-written from it. So each of them is read and written in one place only.
+A class or a schema is first read into this model; schema text or Python source is written from it.
+So each kind needs one reader and one writer.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from headrace.errors import HeadraceError
 
 
 class Inexpressible(HeadraceError):
-    """Something that a schema type or a class has no words for; says where, and what to do."""
+    """A schema type or a class cannot express something; the message has the place and a remedy."""
 
 
 class _Missing(Enum):
@@ -20,11 +20,11 @@ class _Missing(Enum):
 
 
 MISSING = _Missing.MISSING
-"""The default of a field that has none; `None` is a default, too."""
+"""Marks a field without a default, since `None` is a valid default."""
 
 
 class Scalar(Enum):
-    """A single value. The names are those that `Wire(kind=...)` has for them."""
+    """A scalar type; the values are the names for `Wire(kind=...)`."""
 
     NULL = "null"
     ANY = "any"
@@ -82,7 +82,7 @@ INTEGERS = frozenset(scalar for scalar, name in PYTHON_TYPES.items() if name == 
 
 @dataclass(frozen=True, slots=True)
 class DecimalOf:
-    """A decimal number; Avro must know how many digits there are and how many after the point."""
+    """A decimal number; Avro requires its precision and scale."""
 
     precision: int | None = None
     scale: int = 0
@@ -106,14 +106,14 @@ class UnionOf:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some values that have no name as a type: `Literal`."""
+    """One of some values without a type of their own: `Literal`."""
 
     values: tuple[str | int | bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A record or an enumeration, by its name: so types can be recursive."""
+    """A reference to a record or an enumeration by name, which allows recursion."""
 
     name: str
 
@@ -133,9 +133,9 @@ class Field:
     number: int | None = None
     oneof: str | None = None
     dumped: str | None = field(default=None, compare=False)
-    """What the class's library calls it when it takes an object apart, if not by its name."""
+    """Name in the dict that the class's library makes of an object, if it differs."""
     loaded: str | None = field(default=None, compare=False)
-    """What the library calls it when it makes an object."""
+    """Name in the dict from which the library makes an object, if it differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumeration:
-    """Members by name and value. A string's value is what data holds, else it is the name."""
+    """Members by name and value. Data contain the value if it is a string, or the name."""
 
     name: str
     members: tuple[tuple[str, str | int], ...]
@@ -157,7 +157,7 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A type and the definitions of all names in it."""
+    """A type and the definitions of all its names."""
 
     root: Named
     definitions: dict[str, Record | Enumeration] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class Shape:
 
 
 def union(options: list[Type]) -> Type:
-    """A union without unions in it and without doubles; of one option it is the option."""
+    """Return a flat union without duplicates; a single option is returned as is."""
     flat: dict[Type, None] = {}
     for option in options:
         for each in option.options if isinstance(option, UnionOf) else (option,):
@@ -178,7 +178,7 @@ def union(options: list[Type]) -> Type:
 
 
 def without_null(type_: Type) -> Type | None:
-    """The one other option of a nullable type; `None` if the type is not of that kind."""
+    """Return a nullable type without null; `None` if the type is not nullable."""
     if not isinstance(type_, UnionOf) or Scalar.NULL not in type_.options:
         return None
     rest = [option for option in type_.options if option is not Scalar.NULL]
@@ -186,7 +186,7 @@ def without_null(type_: Type) -> Type | None:
 
 
 def names_in(type_: Type) -> list[str]:
-    """The names that a type uses, in order."""
+    """Return the names that a type uses, in order."""
     match type_:
         case Named(name):
             return [name]
@@ -199,7 +199,7 @@ def names_in(type_: Type) -> list[str]:
 
 
 def camel(*words: str) -> str:
-    """A name for a type from names of fields: `order`, `line_items` become `OrderLineItems`."""
+    """Join names of fields to a type's name: `order`, `line_items` become `OrderLineItems`."""
     parts = [part for word in words for part in _parts(word)]
     return "".join(part[0].upper() + part[1:] for part in parts) or "Value"
 

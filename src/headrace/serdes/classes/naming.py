@@ -1,4 +1,4 @@
-"""Names that Python takes, for classes, fields and members that are called otherwise in data."""
+"""Valid Python names for classes, fields and members with other names in data."""
 
 import builtins
 import keyword as python
@@ -8,7 +8,7 @@ from headrace.serdes.classes.model import Record, Shape
 
 
 class Flavour(Enum):
-    """What kind of classes are written."""
+    """The kind of generated classes."""
 
     DATACLASS = "dataclass"
     PYDANTIC = "pydantic"
@@ -19,7 +19,6 @@ HOMES = {
     "Any": "typing",
     "Annotated": "typing",
     "Literal": "typing",
-    "Union": "typing",
     "date": "datetime",
     "time": "datetime",
     "datetime": "datetime",
@@ -37,9 +36,9 @@ HOMES = {
     "Wire": "headrace.serdes.classes",
     "named": "headrace.serdes.classes",
 }
-"""Where generated modules import what they use from."""
+"""Modules from which generated code imports names."""
 
-# What fields must not be called: a field with a default would hide the type of the next one.
+# Names that fields must not have: a field with a default would hide the type of the next one.
 _TAKEN = {*HOMES, "field", "bool", "bytes", "dict", "float", "int", "list", "str"}
 _TAKEN_BY_MODELS = {
     *("copy", "dict", "json", "schema", "construct", "validate", "parse_obj", "parse_raw"),
@@ -48,7 +47,7 @@ _TAKEN_BY_MODELS = {
 
 
 def class_names(shape: Shape) -> dict[str, str]:
-    """A class name for each definition, without its namespace."""
+    """Return a class name for each definition, without its namespace."""
     names = [identifier(name.rpartition(".")[2], "Record") for name in shape.definitions]
     taken = {*HOMES, *dir(builtins)}
     names = [f"{name}_" if name in taken else name for name in names]
@@ -56,7 +55,7 @@ def class_names(shape: Shape) -> dict[str, str]:
 
 
 def attributes(record: Record, flavour: Flavour, classes: set[str]) -> dict[str, str]:
-    """An attribute for each field, by the name of the field in data."""
+    """Return an attribute for each field, by the field's name in data."""
     taken = _TAKEN | classes
     if flavour is Flavour.PYDANTIC:
         taken |= _TAKEN_BY_MODELS
@@ -69,7 +68,7 @@ def attributes(record: Record, flavour: Flavour, classes: set[str]) -> dict[str,
 
 
 def identifier(name: str, prefix: str) -> str:
-    """A name that Python takes: it has letters, begins with one, and is no word of the language."""
+    """Return a valid Python identifier that is not a keyword."""
     kept = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
     kept = kept.strip("_") if kept.startswith("_") else kept
     if not kept or not kept[0].isalpha():
@@ -79,7 +78,7 @@ def identifier(name: str, prefix: str) -> str:
 
 
 def unique(names: list[str]) -> list[str]:
-    """The names, with numbers where one comes again."""
+    """Append numbers to repeated names."""
     taken: set[str] = set()
     for index, name in enumerate(names):
         count = 2

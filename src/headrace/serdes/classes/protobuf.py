@@ -1,56 +1,36 @@
-"""The model as a Protobuf file (proto3), and a file's descriptor as the model.
+"""Converts Protobuf files (proto3) and descriptors to and from the model.
 
-Fields are numbered by their order, or as `Wire(number=...)` says: a field that is added at the end
-leaves all numbers as they are. Protobuf has no decimals, dates, times of day and UUIDs; they are
-strings. It has no defaults either: those of a class stay in the class.
+Fields are numbered in order, or by `Wire(number=...)`: a field added at the end keeps all numbers.
+Protobuf has no decimals, dates, times of day and UUIDs; they are strings. It has no defaults
+either: they stay in the class.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.serdes.classes.model import (
-    INTEGERS,
-    MISSING,
-    PYTHON_TYPES,
-    Choice,
-    DecimalOf,
-    Enumeration,
-    Field,
-    Inexpressible,
-    ListOf,
-    MapOf,
-    Named,
-    Record,
-    Scalar,
-    Shape,
-    Type,
-    UnionOf,
-    camel,
-    union,
-    without_null,
-)
+from headrace.serdes.classes import model
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NUMBER_MAX = (1 << 29) - 1
 _RESERVED = range(19_000, 20_000)
 
-_WRITTEN: dict[Scalar, str] = {
-    Scalar.ANY: "google.protobuf.Value",
-    Scalar.BOOLEAN: "bool",
-    Scalar.STRING: "string",
-    Scalar.BYTES: "bytes",
-    Scalar.DOUBLE: "double",
-    Scalar.FLOAT: "float",
-    Scalar.DATE: "string",
-    Scalar.TIME: "string",
-    Scalar.TIME_MILLIS: "string",
-    Scalar.TIMESTAMP: "google.protobuf.Timestamp",
-    Scalar.TIMESTAMP_MILLIS: "google.protobuf.Timestamp",
-    Scalar.LOCAL_TIMESTAMP: "google.protobuf.Timestamp",
-    Scalar.DURATION: "google.protobuf.Duration",
-    Scalar.UUID: "string",
-} | {scalar: scalar.value for scalar in INTEGERS}
+_WRITTEN: dict[model.Scalar, str] = {
+    model.Scalar.ANY: "google.protobuf.Value",
+    model.Scalar.BOOLEAN: "bool",
+    model.Scalar.STRING: "string",
+    model.Scalar.BYTES: "bytes",
+    model.Scalar.DOUBLE: "double",
+    model.Scalar.FLOAT: "float",
+    model.Scalar.DATE: "string",
+    model.Scalar.TIME: "string",
+    model.Scalar.TIME_MILLIS: "string",
+    model.Scalar.TIMESTAMP: "google.protobuf.Timestamp",
+    model.Scalar.TIMESTAMP_MILLIS: "google.protobuf.Timestamp",
+    model.Scalar.LOCAL_TIMESTAMP: "google.protobuf.Timestamp",
+    model.Scalar.DURATION: "google.protobuf.Duration",
+    model.Scalar.UUID: "string",
+} | {scalar: scalar.value for scalar in model.INTEGERS}
 
 _FILES = {
     "google.protobuf.Value": "google/protobuf/struct.proto",
@@ -60,59 +40,59 @@ _FILES = {
 
 # By the numbers of google.protobuf.FieldDescriptorProto.Type.
 _SCALARS = {
-    1: Scalar.DOUBLE,
-    2: Scalar.FLOAT,
-    3: Scalar.LONG,
-    4: Scalar.UINT64,
-    5: Scalar.INT,
-    6: Scalar.FIXED64,
-    7: Scalar.FIXED32,
-    8: Scalar.BOOLEAN,
-    9: Scalar.STRING,
-    12: Scalar.BYTES,
-    13: Scalar.UINT32,
-    15: Scalar.SFIXED32,
-    16: Scalar.SFIXED64,
-    17: Scalar.SINT32,
-    18: Scalar.SINT64,
+    1: model.Scalar.DOUBLE,
+    2: model.Scalar.FLOAT,
+    3: model.Scalar.LONG,
+    4: model.Scalar.UINT64,
+    5: model.Scalar.INT,
+    6: model.Scalar.FIXED64,
+    7: model.Scalar.FIXED32,
+    8: model.Scalar.BOOLEAN,
+    9: model.Scalar.STRING,
+    12: model.Scalar.BYTES,
+    13: model.Scalar.UINT32,
+    15: model.Scalar.SFIXED32,
+    16: model.Scalar.SFIXED64,
+    17: model.Scalar.SINT32,
+    18: model.Scalar.SINT64,
 }
 _ENUM, _REPEATED, _REQUIRED = 14, 3, 2
 _UNSPECIFIED = "UNSPECIFIED"
 
-_WELL_KNOWN: dict[str, Type] = {
-    ".google.protobuf.Timestamp": Scalar.TIMESTAMP,
-    ".google.protobuf.Duration": Scalar.DURATION,
-    ".google.protobuf.Value": Scalar.ANY,
-    ".google.protobuf.Struct": MapOf(Scalar.ANY),
-    ".google.protobuf.ListValue": ListOf(Scalar.ANY),
+_WELL_KNOWN: dict[str, model.Type] = {
+    ".google.protobuf.Timestamp": model.Scalar.TIMESTAMP,
+    ".google.protobuf.Duration": model.Scalar.DURATION,
+    ".google.protobuf.Value": model.Scalar.ANY,
+    ".google.protobuf.Struct": model.MapOf(model.Scalar.ANY),
+    ".google.protobuf.ListValue": model.ListOf(model.Scalar.ANY),
 }
 _ZEROS = {"bool": False, "str": "", "bytes": b"", "int": 0, "float": 0.0}
 
 
-def write(shape: Shape) -> str:
-    """The text of a file with all messages and enums of a shape."""
+def write(shape: model.Shape) -> str:
+    """Format a file with all messages and enums of a shape."""
     return _Writer(shape).file()
 
 
-def read(file: Any, message: str | None = None, dependencies: Sequence[Any] = ()) -> Shape:
-    """The model of a message, by default the first one, from a `FileDescriptorProto`.
+def read(file: Any, message: str | None = None, dependencies: Sequence[Any] = ()) -> model.Shape:
+    """Return the model of a message, the first by default, from a `FileDescriptorProto`.
 
-    `dependencies` are descriptors of the files that it imports. Comments become docstrings if the
+    `dependencies` are descriptors of the imported files. Comments become docstrings if the
     descriptor was compiled with its source info.
     """
     reader = _Reader()
     for each in (*dependencies, file):
-        reader.take_in(each)
+        reader.add_file(each)
     prefix = f".{file.package}." if file.package else "."
     if message is None:
         if not file.message_type:
-            raise Inexpressible(f"{file.name} has no message")
+            raise model.Inexpressible(f"{file.name} has no message")
         message = file.message_type[0].name
-    return Shape(reader.named(prefix + message.removeprefix(prefix[1:])), reader.definitions)
+    return model.Shape(reader.named(prefix + message.removeprefix(prefix[1:])), reader.definitions)
 
 
 class _Writer:
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: model.Shape) -> None:
         self._shape = shape
         self._package = shape.root.name.rpartition(".")[0]
         self._imports: set[str] = set()
@@ -120,13 +100,13 @@ class _Writer:
 
     def file(self) -> str:
         for name, each in self._shape.definitions.items():
-            if isinstance(each, Enumeration):
+            if isinstance(each, model.Enumeration):
                 local = self._local(name)
                 self._enums[local] = _enumeration(local, each.members, each.doc)
         messages = [
             self._message(each)
             for each in self._shape.definitions.values()
-            if isinstance(each, Record)
+            if isinstance(each, model.Record)
         ]
         head = ['syntax = "proto3";']
         if self._package:
@@ -136,7 +116,7 @@ class _Writer:
         enums = [text for _, text in sorted(self._enums.items())]
         return "\n\n".join([*head, *messages, *enums]) + "\n"
 
-    def _message(self, record: Record) -> str:
+    def _message(self, record: model.Record) -> str:
         lines = [*_comment(record.doc, ""), f"message {self._local(record.name)} {{"]
         oneof: str | None = None
         for field, number in _numbered(record):
@@ -151,73 +131,77 @@ class _Writer:
     def _local(self, name: str) -> str:
         package, _, local = name.rpartition(".")
         if package not in ("", self._package):
-            raise Inexpressible(
+            raise model.Inexpressible(
                 f"{name} is not in the package {self._package or '(none)'} of the schema, and a "
                 "Protobuf file has one"
             )
         if not _NAME.fullmatch(local):
-            raise Inexpressible(f"'{local}' is no name in Protobuf; give it one with @named")
+            raise model.Inexpressible(f"'{local}' is not a name in Protobuf; rename it with @named")
         return local
 
-    def _field(self, record: Record, field: Field, number: int) -> list[str]:
+    def _field(self, record: model.Record, field: model.Field, number: int) -> list[str]:
         where = f"{self._local(record.name)}.{field.name}"
         if not _NAME.fullmatch(field.name):
-            raise Inexpressible(
-                f"{where}: '{field.name}' is no name in Protobuf; give it one with Wire(name=...)"
+            raise model.Inexpressible(
+                f"{where}: '{field.name}' is not a name in Protobuf; use Wire(name=...)"
             )
         indent = "    " if field.oneof else "  "
         text = f"{indent}{self._labelled(field, where)} {field.name} = {number};"
         return [*_comment(field.doc, indent), text]
 
-    def _labelled(self, field: Field, where: str) -> str:
+    def _labelled(self, field: model.Field, where: str) -> str:
         match field.type:
-            case ListOf(item):
+            case model.ListOf(item):
                 return f"repeated {self._single(item, where)}"
-            case MapOf(value, key):
+            case model.MapOf(value, key):
                 return f"map<{_WRITTEN[key]}, {self._single(value, where)}>"
-            case UnionOf():
-                inner = without_null(field.type)
-                if inner is None or isinstance(inner, UnionOf):
-                    raise Inexpressible(
+            case model.UnionOf():
+                inner = model.without_null(field.type)
+                if inner is None or isinstance(inner, model.UnionOf):
+                    raise model.Inexpressible(
                         f"{where}: Protobuf has no unions of types; make a field for each of them, "
                         'with Wire(oneof="...")'
                     )
-                if isinstance(inner, ListOf | MapOf):
-                    raise Inexpressible(
-                        f"{where}: a list or dict cannot be missing in Protobuf; let it be empty"
+                if isinstance(inner, model.ListOf | model.MapOf):
+                    raise model.Inexpressible(
+                        f"{where}: a list or dict cannot be null in Protobuf; use an empty one"
                     )
                 single = self._single(inner, where)
                 return single if field.oneof or self._is_message(inner) else f"optional {single}"
             case _:
                 return self._single(field.type, where)
 
-    def _is_message(self, type_: Type) -> bool:
-        """A message may be missing whether it is called optional or not."""
-        if isinstance(type_, Named):
-            return isinstance(self._shape.definitions[type_.name], Record)
-        return isinstance(type_, Scalar) and _WRITTEN.get(type_) in _FILES
+    def _is_message(self, type_: model.Type) -> bool:
+        """Return whether a type is a message, which may be absent without being optional."""
+        if isinstance(type_, model.Named):
+            return isinstance(self._shape.definitions[type_.name], model.Record)
+        return isinstance(type_, model.Scalar) and _WRITTEN.get(type_) in _FILES
 
-    def _single(self, type_: Type, where: str) -> str:
+    def _single(self, type_: model.Type, where: str) -> str:
         match type_:
-            case Scalar() if type_ in _WRITTEN:
+            case model.Scalar() if type_ in _WRITTEN:
                 name = _WRITTEN[type_]
                 if name in _FILES:
                     self._imports.add(_FILES[name])
                 return name
-            case DecimalOf():
+            case model.DecimalOf():
                 return "string"
-            case Named(name):
+            case model.Named(name):
                 return self._local(name)
-            case Choice(values):
+            case model.Choice(values):
                 return self._choice(values, where)
             case _:
                 inner = (
-                    PYTHON_TYPES[type_] if isinstance(type_, Scalar) else "a list, dict or union"
+                    model.PYTHON_TYPES[type_]
+                    if isinstance(type_, model.Scalar)
+                    else "a list, dict or union"
                 )
-                raise Inexpressible(f"{where}: {inner} cannot stand here in Protobuf; use a record")
+                raise model.Inexpressible(
+                    f"{where}: {inner} is not possible here in Protobuf; use a record"
+                )
 
     def _choice(self, values: tuple[str | int | bool, ...], where: str) -> str:
-        name = camel(*where.split("."))
+        name = model.camel(*where.split("."))
         members = tuple((str(value), str(value)) for value in values)
         self._enums[name] = _enumeration(name, members, None)
         return name
@@ -225,15 +209,15 @@ class _Writer:
 
 class _Reader:
     def __init__(self) -> None:
-        self.definitions: dict[str, Record | Enumeration] = {}
+        self.definitions: dict[str, model.Record | model.Enumeration] = {}
         self._messages: dict[str, Any] = {}
         self._enums: dict[str, Any] = {}
         self._docs: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._proto2: set[str] = set()
 
-    def take_in(self, file: Any) -> None:
-        """Remember what a file defines, by full name."""
+    def add_file(self, file: Any) -> None:
+        """Register the definitions of a file by full name."""
         comments = {
             tuple(each.path): each.leading_comments for each in file.source_code_info.location
         }
@@ -265,33 +249,33 @@ class _Reader:
         self._names[name] = _flattened(name, package)
         self._docs[name] = comments.get(path, "")
 
-    def named(self, full: str) -> Named:
-        """The definition of a full name, read when it is met for the first time."""
+    def named(self, full: str) -> model.Named:
+        """Return the name of a definition, which is read on its first use."""
         if full not in self._names:
-            raise Inexpressible(f"{full.removeprefix('.')} is not defined in the files given")
+            raise model.Inexpressible(f"{full.removeprefix('.')} is not defined in the files given")
         name = self._names[full]
         if name not in self.definitions:
-            self.definitions[name] = Record(name=name, fields=())
+            self.definitions[name] = model.Record(name=name, fields=())
             self.definitions[name] = self._definition(full, name)
-        return Named(name)
+        return model.Named(name)
 
-    def _definition(self, full: str, name: str) -> Record | Enumeration:
+    def _definition(self, full: str, name: str) -> model.Record | model.Enumeration:
         doc = _text(self._docs[full])
         if full in self._enums:
             members = tuple((value.name, value.number) for value in self._enums[full].value)
-            return Enumeration(name=name, members=members, doc=doc)
+            return model.Enumeration(name=name, members=members, doc=doc)
         message, package = self._messages[full]
-        fields: list[Field] = []
+        fields: list[model.Field] = []
         last = 0
         for field in message.field:
             fields.append(self._field(message, field, full, package, last))
             last = field.number
-        return Record(name=name, fields=tuple(fields), doc=doc)
+        return model.Record(name=name, fields=tuple(fields), doc=doc)
 
-    def _field(self, message: Any, field: Any, full: str, package: str, last: int) -> Field:
+    def _field(self, message: Any, field: Any, full: str, package: str, last: int) -> model.Field:
         type_, default = self._labelled(field, package)
         is_oneof = field.HasField("oneof_index") and not field.proto3_optional
-        return Field(
+        return model.Field(
             name=field.name,
             type=type_,
             default=default,
@@ -300,40 +284,40 @@ class _Reader:
             oneof=message.oneof_decl[field.oneof_index].name if is_oneof else None,
         )
 
-    def _labelled(self, field: Any, package: str) -> tuple[Type, Any]:
-        """The type and what a message without the field has for it."""
+    def _labelled(self, field: Any, package: str) -> tuple[model.Type, Any]:
+        """Return the type of a field, and the value of a message without it."""
         if field.label == _REPEATED:
             entry = self._messages.get(field.type_name)
             if entry is not None and entry[0].options.map_entry:
                 key, value = entry[0].field
-                return MapOf(self._single(value), _SCALARS[key.type]), {}
-            return ListOf(self._single(field)), []
+                return model.MapOf(self._single(value), _SCALARS[key.type]), {}
+            return model.ListOf(self._single(field)), []
         single = self._single(field)
         if field.label == _REQUIRED:
-            return single, MISSING
+            return single, model.MISSING
         may_be_missing = field.proto3_optional or field.HasField("oneof_index")
-        if single is Scalar.ANY:
+        if single is model.Scalar.ANY:
             return single, None
         if may_be_missing or package in self._proto2 or self._has_no_zero(field):
-            return union([single, Scalar.NULL]), None
+            return model.union([single, model.Scalar.NULL]), None
         if field.type == _ENUM:
             return single, self._enums[field.type_name].value[0].number
-        assert isinstance(single, Scalar)
-        return single, _ZEROS[PYTHON_TYPES[single]]
+        assert isinstance(single, model.Scalar)
+        return single, _ZEROS[model.PYTHON_TYPES[single]]
 
     def _has_no_zero(self, field: Any) -> bool:
         return field.type != _ENUM and field.type not in _SCALARS
 
-    def _single(self, field: Any) -> Type:
+    def _single(self, field: Any) -> model.Type:
         if field.type in _SCALARS:
             return _SCALARS[field.type]
         return _WELL_KNOWN.get(field.type_name) or self.named(field.type_name)
 
 
-def _numbered(record: Record) -> list[tuple[Field, int]]:
-    """Fields with their numbers: the given ones, else the one after that of the field before."""
+def _numbered(record: model.Record) -> list[tuple[model.Field, int]]:
+    """Return fields with their numbers: the given number, or the next after the previous field."""
     given = {field.number for field in record.fields if field.number is not None}
-    numbered: list[tuple[Field, int]] = []
+    numbered: list[tuple[model.Field, int]] = []
     last = 0
     for field in record.fields:
         number = field.number
@@ -342,9 +326,13 @@ def _numbered(record: Record) -> list[tuple[Field, int]]:
             while number in given:
                 number = _next(number)
         if not 1 <= number <= _NUMBER_MAX or number in _RESERVED:
-            raise Inexpressible(f"{record.name}.{field.name}: {number} is no number of a field")
+            raise model.Inexpressible(
+                f"{record.name}.{field.name}: {number} is not a valid field number"
+            )
         if number in [taken for _, taken in numbered]:
-            raise Inexpressible(f"{record.name}.{field.name}: the number {number} is taken twice")
+            raise model.Inexpressible(
+                f"{record.name}.{field.name}: the number {number} is used twice"
+            )
         numbered.append((field, number))
         last = number
     return numbered
@@ -355,7 +343,7 @@ def _next(number: int) -> int:
 
 
 def _enumeration(name: str, members: tuple[tuple[str, str | int], ...], doc: str | None) -> str:
-    """Values stand in the scope of the file, so each begins with the name of its enum."""
+    """Format an enum; its values share the scope of the file, so each has the enum's name first."""
     prefix = _prefix(name)
     numbers = {each: value for each, value in members if isinstance(value, int)}
     if len(numbers) < len(members) or 0 not in numbers.values():
@@ -367,13 +355,13 @@ def _enumeration(name: str, members: tuple[tuple[str, str | int], ...], doc: str
 
 
 def constants(name: str, members: tuple[tuple[str, str | int], ...]) -> dict[str | int, str]:
-    """What the values of an enumeration are called in the schema, by the local name of its type."""
+    """Return the constants of an enumeration's values, by the local name of its type."""
     prefix = _prefix(name.rpartition(".")[2])
     return {value: _value(prefix, each) for each, value in members}
 
 
 def unspecified(name: str) -> str:
-    """The constant of an enumeration that stands for none of its values."""
+    """Return the constant that represents an absent value of an enumeration."""
     return _value(_prefix(name.rpartition(".")[2]), _UNSPECIFIED)
 
 
@@ -387,7 +375,7 @@ def _value(prefix: str, name: str) -> str:
 
 
 def _flattened(full: str, package: str) -> str:
-    """A message inside of another becomes a class beside it."""
+    """Return the name of a nested message as a top-level class."""
     local = "".join(
         part[0].upper() + part[1:] for part in full.removeprefix(f"{package}.").split(".")
     )

@@ -1,9 +1,8 @@
-"""Values of objects as the schemas of their classes have them, and back.
+"""Converts values of objects to the form of their class's schema, and back.
 
-Libraries take objects apart by rules of their own: fields by the names of the class, enumerations
-by their values, bytes as base64. Where the schema that is made of a class says something else,
-values are changed here. What is to be changed is found once for a class; one whose values are
-those of its schema already costs nothing.
+Libraries dump objects by their own rules: fields by the class's names, enumerations by value, bytes
+as base64. If the schema of a class differs, these functions convert the values. They are compiled
+once per class, and None if nothing differs.
 """
 
 import base64
@@ -12,23 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from headrace.serdes.classes import model
 from headrace.serdes.classes.inspection import is_record, shape_of
-from headrace.serdes.classes.model import (
-    Choice,
-    Enumeration,
-    Field,
-    Inexpressible,
-    ListOf,
-    MapOf,
-    Named,
-    Record,
-    Scalar,
-    Shape,
-    Type,
-    UnionOf,
-    camel,
-    without_null,
-)
 from headrace.serdes.schemas import SchemaType
 
 Change: TypeAlias = Callable[[Any], Any]
@@ -38,27 +22,27 @@ _CLASSES_MAX = 1_000
 
 @lru_cache(_CLASSES_MAX)
 def to_schema(class_: type, schema_type: SchemaType) -> Change | None:
-    """Changes what a library makes of an object into a value of the schema of its class."""
+    """Return the conversion from a dumped object to a value of its class's schema."""
     return _change(class_, _Direction(schema_type, {}, writes=True))
 
 
 @lru_cache(_CLASSES_MAX)
 def from_schema(class_: type, schema_type: SchemaType) -> Change | None:
-    """Changes a value of the schema of a class into what a library makes an object of."""
-    scalars = {Scalar.BYTES: _bytes} if schema_type is SchemaType.JSON else {}
+    """Return the conversion from a value of a class's schema to the input of its library."""
+    scalars = {model.Scalar.BYTES: _bytes} if schema_type is SchemaType.JSON else {}
     return _change(class_, _Direction(schema_type, scalars, writes=False))
 
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """What differs between the types of schemas, and between writing and reading."""
+    """The differences between schema types, and between writing and reading."""
 
     schema_type: SchemaType
-    scalars: Mapping[Scalar, Change]
+    scalars: Mapping[model.Scalar, Change]
     writes: bool
 
     def words(self, name: str, members: tuple[tuple[str, str | int], ...]) -> dict[Any, Any]:
-        """The values of an enumeration that are others on the other side."""
+        """Return the values of an enumeration that differ on the other side."""
         found: dict[str | int, str] = {}
         if self.schema_type is SchemaType.PROTOBUF:
             from headrace.serdes.classes.protobuf import constants
@@ -68,16 +52,16 @@ class _Direction:
             found = {value: each for each, value in members if not isinstance(value, str)}
         return found if self.writes else {word: value for value, word in found.items()}
 
-    def names(self, field: Field) -> tuple[str, str]:
-        """The name of a field here, and there."""
+    def names(self, field: model.Field) -> tuple[str, str]:
+        """Return the name of a field in the input, and in the output."""
         if self.writes:
             return field.dumped or field.name, field.name
         return field.name, field.loaded or field.name
 
-    def is_filled(self, field: Field) -> bool:
-        """Protobuf leaves out what is null, so whoever reads has to say it."""
+    def is_filled(self, field: model.Field) -> bool:
+        """Return whether absent fields become null, as Protobuf omits null."""
         reads_protobuf = self.schema_type is SchemaType.PROTOBUF and not self.writes
-        return reads_protobuf and without_null(field.type) is not None
+        return reads_protobuf and model.without_null(field.type) is not None
 
 
 def _change(class_: type, direction: _Direction) -> Change | None:
@@ -85,53 +69,55 @@ def _change(class_: type, direction: _Direction) -> Change | None:
         return None
     try:
         shape = shape_of(class_)
-    except Inexpressible:
-        # It has no schema of its own, so its values are written by another as they are.
+    except model.Inexpressible:
+        # A class without a schema is written unchanged by a given one.
         return None
     return _Changes(shape, direction).of(shape.root, "")
 
 
 class _Changes:
-    """The changes of all types of a shape; None where there is nothing to change."""
+    """The conversions of all types of a shape; None for types that need none."""
 
-    def __init__(self, shape: Shape, direction: _Direction) -> None:
+    def __init__(self, shape: model.Shape, direction: _Direction) -> None:
         self._shape = shape
         self._direction = direction
-        self._records: dict[str, Change] = {}
-        self._changed = self._names_of_changed()
+        self._records: dict[str, Change | None] = {}
 
-    def of(self, type_: Type, where: str) -> Change | None:
+    def of(self, type_: model.Type, where: str) -> Change | None:
         match type_:
-            case Scalar():
+            case model.Scalar():
                 return self._direction.scalars.get(type_)
-            case ListOf(item):
+            case model.ListOf(item):
                 return _in_list(self.of(item, where))
-            case MapOf(value):
+            case model.MapOf(value):
                 return _in_dict(self.of(value, where))
-            case UnionOf(options):
-                single = without_null(type_)
-                if single is None or isinstance(single, UnionOf):
+            case model.UnionOf(options):
+                single = model.without_null(type_)
+                if single is None or isinstance(single, model.UnionOf):
                     return self._of_options(options)
                 return _unless_null(self.of(single, where))
-            case Choice():
+            case model.Choice():
                 return _looked_up(self._words(type_, where))
-            case Named(name) if name in self._changed:
+            case model.Named(name):
                 return self._named(name)
             case _:
                 return None
 
-    def _named(self, name: str) -> Change:
+    def _named(self, name: str) -> Change | None:
         definition = self._shape.definitions[name]
-        if isinstance(definition, Enumeration):
-            found = _looked_up(self._words(Named(name), ""))
-            assert found is not None, "its values are known to change"
-            return found
+        if isinstance(definition, model.Enumeration):
+            return _looked_up(self._words(model.Named(name), ""))
         if name not in self._records:
-            self._records[name] = lambda value: self._records[name](value)  # It may hold itself.
+            # A record may be recursive, so a use within itself looks its conversion up later.
+            self._records[name] = lambda value: self._converted(name, value)
             self._records[name] = self._record(definition)
-        return lambda value: self._records[name](value)
+        return self._records[name]
 
-    def _record(self, record: Record) -> Change:
+    def _converted(self, name: str, value: Any) -> Any:
+        change = self._records[name]
+        return value if change is None else change(value)
+
+    def _record(self, record: model.Record) -> Change | None:
         names: dict[str, str] = {}
         changes: dict[str, Change] = {}
         absent: dict[str, str] = {}
@@ -147,10 +133,12 @@ class _Changes:
             constant = self._unspecified(field.type, _where(record, field))
             if constant is not None:
                 absent[here] = constant
+        if not (changes or filled or absent) and all(here == names[here] for here in names):
+            return None
 
         def changed(value: Any) -> Any:
             if not isinstance(value, dict):
-                return value  # The encoder tells what is wrong with it.
+                return value  # The encoder reports the error.
             found: dict[Any, Any] = dict.fromkeys(filled)
             for name, each in value.items():
                 if name not in absent or each != absent[name]:
@@ -160,19 +148,20 @@ class _Changes:
 
         return changed
 
-    def _of_options(self, options: tuple[Type, ...]) -> Change | None:
-        """Of several types only records and enumerations can be told from the others."""
+    def _of_options(self, options: tuple[model.Type, ...]) -> Change | None:
+        """Convert records and enumerations in a union; other options cannot be distinguished."""
         records: list[tuple[frozenset[str], Change]] = []
         words: dict[Any, Any] = {}
         for option in options:
-            if not isinstance(option, Named) or option.name not in self._changed:
+            if not isinstance(option, model.Named):
                 continue
             definition = self._shape.definitions[option.name]
-            if isinstance(definition, Record):
-                names = frozenset(self._direction.names(each)[0] for each in definition.fields)
-                records.append((names, self._named(option.name)))
-            else:
+            change = self._named(option.name)
+            if isinstance(definition, model.Enumeration):
                 words |= self._words(option, "")
+            elif change is not None:
+                names = frozenset(self._direction.names(each)[0] for each in definition.fields)
+                records.append((names, change))
         if not records and not words:
             return None
 
@@ -185,23 +174,24 @@ class _Changes:
 
         return changed
 
-    def _words(self, type_: Type, where: str) -> dict[Any, Any]:
-        """Those of an enumeration or a choice, which Protobuf names by the field that it is of."""
-        if isinstance(type_, Choice):
+    def _words(self, type_: model.Type, where: str) -> dict[Any, Any]:
+        """Return the differing values of an enumeration or a choice; Protobuf's choices have the
+        name of their field."""
+        if isinstance(type_, model.Choice):
             members = tuple((str(value), value) for value in type_.values)
             if self._direction.schema_type is SchemaType.PROTOBUF:
-                return self._direction.words(camel(*where.split(".")), members)
+                return self._direction.words(model.camel(*where.split(".")), members)
             return {}
-        if not isinstance(type_, Named):
+        if not isinstance(type_, model.Named):
             return {}
         definition = self._shape.definitions[type_.name]
-        if not isinstance(definition, Enumeration):
+        if not isinstance(definition, model.Enumeration):
             return {}
         return self._direction.words(type_.name, definition.members)
 
-    def _unspecified(self, type_: Type, where: str) -> str | None:
-        """The constant that says of a field that it was left out."""
-        single = without_null(type_) or type_
+    def _unspecified(self, type_: model.Type, where: str) -> str | None:
+        """Return the constant that represents an absent field."""
+        single = model.without_null(type_) or type_
         if self._direction.schema_type is not SchemaType.PROTOBUF or self._direction.writes:
             return None
         words = self._words(single, where)
@@ -209,51 +199,12 @@ class _Changes:
             return None
         from headrace.serdes.classes.protobuf import unspecified
 
-        name = single.name if isinstance(single, Named) else camel(*where.split("."))
+        name = single.name if isinstance(single, model.Named) else model.camel(*where.split("."))
         constant = unspecified(name)
         return None if constant in words else constant
 
-    def _names_of_changed(self) -> frozenset[str]:
-        """Enumerations whose values change and records with something that does, however deep."""
-        found: set[str] = set()
-        while True:
-            more = {
-                name
-                for name in self._shape.definitions
-                if name not in found and self._is_changed(name, found)
-            }
-            if not more:
-                return frozenset(found)
-            found |= more
 
-    def _is_changed(self, name: str, known: set[str]) -> bool:
-        definition = self._shape.definitions[name]
-        if isinstance(definition, Enumeration):
-            return bool(self._words(Named(name), ""))
-        return any(self._has_change(definition, field, known) for field in definition.fields)
-
-    def _has_change(self, record: Record, field: Field, known: set[str]) -> bool:
-        here, there = self._direction.names(field)
-        is_named = here == there and not self._direction.is_filled(field)
-        return not is_named or self._holds_change(field.type, _where(record, field), known)
-
-    def _holds_change(self, type_: Type, where: str, known: set[str]) -> bool:
-        match type_:
-            case Scalar():
-                return type_ in self._direction.scalars
-            case ListOf(inner) | MapOf(inner):
-                return self._holds_change(inner, where, known)
-            case UnionOf(options):
-                return any(self._holds_change(each, where, known) for each in options)
-            case Choice():
-                return bool(self._words(type_, where))
-            case Named(name):
-                return name in known
-            case _:
-                return False
-
-
-def _where(record: Record, field: Field) -> str:
+def _where(record: model.Record, field: model.Field) -> str:
     return f"{record.name.rpartition('.')[2]}.{field.name}"
 
 

@@ -1,4 +1,4 @@
-"""How a class says what its types cannot: names, numbers and sizes that a schema knows."""
+"""Annotations for what Python types cannot express: names, numbers and sizes in a schema."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ ALIASES = "__schema_aliases__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """More about a field or a type, in `Annotated[int, Wire(kind="int32")]`.
+    """Extra facts of a field or a type, in `Annotated[int, Wire(kind="int32")]`.
 
-    `kind` is a type of the schema where Python has one for several: `int32`, `float32`,
-    `timestamp-millis`, `time-millis`, `uint32`, `sint64` and so on. `precision` and `scale` are
-    the digits of a decimal. `name` is the field's name in data, `aliases` its former names (Avro),
+    `kind` selects one of several schema types for a Python type: `int32`, `float32`,
+    `timestamp-millis`, `time-millis`, `uint32`, `sint64` and so on. `precision` and `scale` are the
+    digits of a decimal. `name` is the field's name in data, `aliases` its former names (Avro),
     `number` and `oneof` its place in a Protobuf message.
     """
 
@@ -31,7 +31,7 @@ class Wire:
 
 
 def named(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Class], Class]:
-    """Give a class the name that its schema has: with a namespace, as in `com.acme.Order`."""
+    """Set the name of a class in its schema, which may have a namespace: `com.acme.Order`."""
 
     def mark(cls: Class) -> Class:
         setattr(cls, NAME, name)

@@ -1,1 +1,1 @@
-"""JSON Schema: texts read and checked, references resolved without a network, values validated."""
+"""JSON Schema: texts parsed and checked, references resolved offline, values validated."""

@@ -1,48 +1,69 @@
-"""Values as JSON in records, and back, checked against their schema on either way."""
+"""Encodes values as JSON and decodes them, validated by their schema both ways."""
 
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from headrace.errors import HeadraceError
 from headrace.serdes.json_schema.parsing import JsonSchema
-from headrace.serdes.json_schema.validation import Fault, validate
+from headrace.serdes.json_schema.texts import pointer
+from headrace.serdes.payload_errors import CorruptPayload, PayloadError, UnfitValue
+
+FAULTS_MAX = 100
+"""Faults reported for one value; a list of bad items can be longer."""
 
 
-class InvalidValue(HeadraceError):
-    """A value that its schema does not allow, or bytes that are no JSON."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An invalid place in a value."""
+
+    pointer: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.pointer}: {self.message}"
 
 
 def encode(schema: JsonSchema, value: Any, *, validated: bool = True) -> bytes:
-    """A value as JSON: plain values, dataclasses, Structs, dates, UUIDs and decimals.
+    """Return a value as JSON: plain values, dataclasses, Structs, dates, UUIDs and decimals.
 
-    What is checked are the bytes that were written. A decimal is written as a string, so that its
-    digits survive, and it is the string that readers will hold against the schema.
+    The written bytes are validated, as readers will validate them. A decimal is written as a
+    string, so that its digits survive.
     """
     try:
         data = msgspec.json.encode(value, enc_hook=_builtin)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidValue(f"The value cannot be written as JSON: {error}") from None
+        raise UnfitValue(f"The value cannot be written as JSON: {error}") from None
     if validated:
-        _check(schema, msgspec.json.decode(data))
+        _check(schema, msgspec.json.decode(data), UnfitValue)
     return data
 
 
 def decode(schema: JsonSchema, data: bytes, *, validated: bool = True) -> Any:
-    """The JSON value in a record."""
+    """Return the JSON value of a payload."""
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidValue(f"The value is no JSON: {error}") from None
+        raise CorruptPayload(f"The value is not JSON: {error}") from None
     if validated:
-        _check(schema, value)
+        _check(schema, value, CorruptPayload)
     return value
 
 
-def _check(schema: JsonSchema, value: Any) -> None:
+def validate(schema: JsonSchema, value: Any) -> list[Fault]:
+    """Return the faults of a JSON value (dicts, lists, strings ...); an empty list if it is
+    valid."""
+    if schema.validator.is_valid(value):
+        return []
+    errors = islice(schema.validator.iter_errors(value), FAULTS_MAX)
+    return [Fault(pointer(error.instance_path), error.message) for error in errors]
+
+
+def _check(schema: JsonSchema, value: Any, error: type[PayloadError]) -> None:
     faults = validate(schema, value)
     if faults:
-        raise InvalidValue(f"The value is not valid by its schema at {_listed(faults)}")
+        raise error(f"The value is not valid by its schema at {_listed(faults)}")
 
 
 def _listed(faults: list[Fault]) -> str:
@@ -51,8 +72,8 @@ def _listed(faults: list[Fault]) -> str:
 
 
 def _builtin(value: Any) -> Any:
-    """What msgspec does not know itself: Pydantic's models know how to become plain values."""
+    """Convert a Pydantic model, which msgspec does not support."""
     dump = getattr(value, "model_dump", None)
     if dump is None:
-        raise TypeError(f"{type(value).__name__} has no form in JSON")
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
     return dump(mode="json", by_alias=True)

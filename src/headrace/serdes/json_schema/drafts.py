@@ -1,14 +1,14 @@
-"""The drafts of JSON Schema, and by which of them a schema is read."""
+"""The drafts of JSON Schema, and the draft of a given schema."""
 
 from enum import Enum
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = bool | dict[str, Any]
-"""A schema or a part of one: JSON, whose shape the draft's metaschema has proven."""
+"""A schema or a part of one: JSON that the draft's metaschema has validated."""
 
 
 class Draft(Enum):
-    """A version of the language. Later drafts moved keywords, so readers ask which one holds."""
+    """A version of the language. Later drafts moved keywords, so readers check the draft."""
 
     DRAFT_4 = "draft-04"
     DRAFT_6 = "draft-06"
@@ -18,7 +18,7 @@ class Draft(Enum):
 
     @property
     def url(self) -> str:
-        """How `$schema` names the draft."""
+        """The value of `$schema` for this draft."""
         if self.is_modern:
             return f"https://json-schema.org/{self.value}/schema"
         return f"http://json-schema.org/{self.value}/schema#"
@@ -29,12 +29,12 @@ class Draft(Enum):
 
     @property
     def is_modern(self) -> bool:
-        """Whether `$ref` may have siblings and `dependencies` was split in two."""
+        """Return whether `$ref` may have siblings, and `dependencies` is split in two."""
         return self in (Draft.DRAFT_2019_09, Draft.DRAFT_2020_12)
 
 
 DEFAULT_DRAFT = Draft.DRAFT_7
-"""The draft of a schema that names none, or one that nobody knows: as Confluent has it."""
+"""The draft of a schema that names none or an unknown one, as in Confluent's registry."""
 
 _PLACES = {f"json-schema.org/{draft.value}/schema": draft for draft in Draft} | {
     "json-schema.org/schema": Draft.DRAFT_4
@@ -42,14 +42,14 @@ _PLACES = {f"json-schema.org/{draft.value}/schema": draft for draft in Draft} | 
 
 
 def draft_of(schema: Schema, default: Draft = DEFAULT_DRAFT) -> Draft:
-    """By which draft a whole document is read."""
+    """Return the draft of a whole document."""
     if isinstance(schema, bool):
         return default
     return metaschema(schema.get("$schema")) or default
 
 
 def metaschema(url: object) -> Draft | None:
-    """The draft whose metaschema has this address, if one has."""
+    """Return the draft of a metaschema's address, if there is one."""
     if not isinstance(url, str):
         return None
     place = url.removesuffix("#").removeprefix("https://").removeprefix("http://")

@@ -1,4 +1,4 @@
-"""Reads a JSON Schema: by its draft, checked, with all references resolved."""
+"""Parses a JSON Schema by its draft: validated, with all references resolved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _TYPES = "array, boolean, integer, null, number, object, string"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonSchema:
-    """A schema that was read and found valid, with a compiled validator.
+    """A valid schema with a compiled validator.
 
-    Compiling is what costs, so whoever validates many values keeps the schema.
+    Compiling is expensive, so keep the schema to validate many values.
     """
 
     document: Schema
@@ -38,7 +38,7 @@ class JsonSchema:
         return SchemaType.JSON
 
     def canonical(self) -> str:
-        """Without white space; keys, numbers and strings as they were written."""
+        """Return the text without white space; keys, numbers and strings as written."""
         return texts.write(self.document)
 
     def normalized(self) -> str:
@@ -52,12 +52,12 @@ class JsonSchema:
         return frozenset(properties if isinstance(properties, dict) else ())
 
     def formatted(self, format: str) -> str:
-        """Confluent's registry has no other form for JSON, and answers with this one."""
+        """Return the canonical text, the only form of JSON in Confluent's registry."""
         return self.canonical()
 
 
 def parse(text: str, dependencies: Sequence[Dependency] = ()) -> JsonSchema:
-    """Read a schema. `dependencies` are the schemas that a `$ref` may lead to, by their names."""
+    """Parse a schema. `dependencies` are the schemas that a `$ref` may name."""
     document = _read(text)
     _check(document, draft_of(document))
     named = {dependency.name: _dependency(dependency) for dependency in dependencies}
@@ -85,7 +85,7 @@ def _dependency(dependency: Dependency) -> Schema:
 
 
 def _check(document: Schema, draft: Draft) -> None:
-    """Against the draft's metaschema."""
+    """Validate against the draft's metaschema."""
     try:
         jsonschema_rs.meta.validate(_as_draft(document, draft))
     except jsonschema_rs.ValidationError as error:
@@ -98,7 +98,7 @@ def _compile(documents: Documents) -> jsonschema_rs.Validator:
     root = documents.root
 
     def retrieve(address: str) -> Schema:
-        """Stands where the validator would ask the network: only what is known is given."""
+        """Return a known document, so that the validator never uses the network."""
         found = documents.find(address)
         if found is None:
             raise InvalidSchema(f"'{address}' is not among the references of the schema")
@@ -113,14 +113,14 @@ def _compile(documents: Documents) -> jsonschema_rs.Validator:
 
 
 def _as_draft(schema: Schema, draft: Draft) -> Schema:
-    """The document as one of its draft, whether it named none or one that nobody knows."""
+    """Set the draft of a document, which may have none or an unknown one."""
     return schema if isinstance(schema, bool) else schema | {"$schema": draft.url}
 
 
 def _fault(error: jsonschema_rs.ValidationError) -> str:
     path = error.instance_path
     if path and path[-1] == "type" and isinstance(error.instance, str):
-        fault = f'"{error.instance}" is no type; the types are {_TYPES}'
+        fault = f'"{error.instance}" is not a type; the types are {_TYPES}'
     else:
         fault = error.message
     return f"The schema is not valid at {texts.pointer(path)}: {fault}"

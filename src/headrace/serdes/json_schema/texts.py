@@ -1,4 +1,4 @@
-"""JSON texts of schemas: read with every digit kept, written as Jackson writes them."""
+"""JSON texts of schemas: parsed with every digit kept, written as Jackson writes them."""
 
 from decimal import Decimal
 from typing import Any
@@ -8,41 +8,41 @@ import msgspec
 from headrace.serdes.schemas import InvalidSchema
 
 SIZE_MAX = 1 << 20
-"""Characters of a text. A broker takes no more in one record, so no registry could store it."""
+"""Maximum number of characters, the default size limit of a record."""
 
 DEPTH_MAX = 100
-"""Levels of nesting: below what the validator and the stack of the interpreter can take."""
+"""Levels of nesting, within the limits of the validator and the interpreter's stack."""
 
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def read(text: str) -> Any:
-    """The JSON of a text. Fractions stay decimals: `1.50` is stored as it was written."""
+    """Parse a JSON text. Fractions stay decimals: `1.50` is stored as written."""
     if len(text) > SIZE_MAX:
-        raise InvalidSchema(f"The schema has {len(text)} characters; at most {SIZE_MAX} are taken")
+        raise InvalidSchema(f"The schema has {len(text)} characters; the limit is {SIZE_MAX}")
     try:
         value = _decoder.decode(text)
     except RecursionError:
         raise _too_deep() from None
     except msgspec.DecodeError as error:
-        raise InvalidSchema(f"The schema is no JSON: {error}") from None
+        raise InvalidSchema(f"The schema is not JSON: {error}") from None
     _check_depth(value)
     return value
 
 
 def write(value: Any) -> str:
-    """The value without white space, keys in the order in which they came."""
+    """Format a value without white space, with keys in their given order."""
     return _encoder.encode(value).decode()
 
 
 def write_sorted(value: Any) -> str:
-    """The value without white space, keys in their natural order at every level."""
+    """Format a value without white space, with keys sorted at every level."""
     return write(_sorted(value))
 
 
 def pointer(path: list[str | int] | tuple[str | int, ...]) -> str:
-    """A place in a JSON document (RFC 6901), as a fragment: `#/properties/a~1b`."""
+    """Format a path in a JSON document (RFC 6901) as a fragment: `#/properties/a~1b`."""
     return "#" + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 

@@ -1,8 +1,8 @@
-"""Makes the descriptor of a text what its writer's would be, where protoc's is another.
+"""Aligns protoc's descriptor with the descriptor of the schema's author.
 
-Payloads name their message by its place, and who wrote them counted the entries of maps where they
-were written out; protoc makes each entry anew, before other nested messages. And protoc gives every
-field a JSON name, while classes that protoc has generated know only those that were written.
+Payloads identify their message by its index. If the author wrote map entries as messages, they
+count; protoc creates entries itself, before other nested messages. protoc also gives every field a
+JSON name, while generated classes have only explicit ones.
 """
 
 from google.protobuf.descriptor_pb2 import (
@@ -54,7 +54,7 @@ def clear_json_names(fields: list[Field], made: list[FieldDescriptorProto]) -> N
 
 
 def order_nested(message: Message, made: DescriptorProto) -> None:
-    """Puts nested messages in the order of the text, if entries are among those."""
+    """Sort nested messages by the text if it contains map entries."""
     if not any(nested.is_map_entry for nested in message.messages):
         return
     places = {nested.name: place for place, nested in enumerate(message.messages)}

@@ -1,7 +1,8 @@
-"""Compiles .proto texts to descriptors with protoc, as a process of its own with bounds.
+"""Compiles .proto texts to descriptors with protoc, in a process with limits.
 
-protoc is Protobuf's own compiler, so what it takes is right. It is native code that is fed by
-strangers: it runs in a folder of its own, with bounds on time and memory, and a crash ends only it.
+protoc is Protobuf's own compiler, so its verdict is final. It is native code that parses untrusted
+input: it runs in a temporary folder with limits on time and memory, and a crash affects only
+itself.
 """
 
 import re
@@ -15,26 +16,26 @@ from headrace.serdes.protobuf.known_imports import bundled_roots, mentioned_file
 from headrace.serdes.schemas import InvalidSchema
 
 MAIN_FILE = "default"
-"""The name of the schema itself among its imports; Confluent's registry gives it the same."""
+"""The name of the schema itself among its imports, as in Confluent's registry."""
 
 PROTOC_TIMEOUT_S = 30
 PROTOC_CPU_S = 20
 PROTOC_MEMORY_KB = 1 << 20
 REASON_CHARS_MAX = 1000
 TEXT_CHARS_MAX = 1 << 20
-"""As many as fit into a record of Kafka's usual bound."""
+"""About the default size limit of a record."""
 
 COMPLAINT_BYTES_MAX = 1 << 16
 NAME_CHARS_MAX = 500
 
 BOUNDED = 'ulimit -v "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; shift 2; exec "$@"'
-"""A bound that cannot be set is above one that holds already."""
+"""If a limit cannot be set, a lower one is already in force."""
 
 COMPLAINT = re.compile(r"^(?P<file>.*?):(?:(?P<line>\d+):(?P<column>\d+):)? (?P<reason>.*)$")
 
 
 def compile_files(text: str, imports: Mapping[str, str]) -> bytes:
-    """The descriptor set of a text and of all that it imports, the text's own file last."""
+    """Compile a text and its imports to a descriptor set; the text's own file is last."""
     if MAIN_FILE in imports:
         raise InvalidSchema(f"a Protobuf schema cannot refer to a schema by the name {MAIN_FILE!r}")
     if len(text) + sum(map(len, imports.values())) > TEXT_CHARS_MAX:
@@ -75,7 +76,7 @@ def run_protoc(roots: list[Path], out: Path) -> bytes:
 
 
 def reason_of(complaints: str) -> str:
-    """What protoc said, with the places in words and without its warnings."""
+    """Return protoc's errors with readable positions and without warnings."""
     reasons = []
     for line in complaints.splitlines():
         found = COMPLAINT.match(line)
@@ -83,7 +84,7 @@ def reason_of(complaints: str) -> str:
             reasons.append(line.strip())
         elif not found["reason"].startswith("warning:"):
             reasons.append(place_of(found) + found["reason"])
-    return "; ".join(filter(None, reasons))[:REASON_CHARS_MAX] or "protoc refused it"
+    return "; ".join(filter(None, reasons))[:REASON_CHARS_MAX] or "protoc rejected the schema"
 
 
 def place_of(found: re.Match[str]) -> str:
@@ -111,6 +112,6 @@ def safe_parts(name: str) -> tuple[str, ...]:
 
 
 def protoc_path() -> str:
-    """protoc beside this Python, as its package installs it, or the one on the path."""
+    """Return the protoc installed next to this Python, or the one on the path."""
     beside = Path(sys.executable).parent / "protoc"
     return str(beside) if beside.exists() else "protoc"

@@ -1,4 +1,4 @@
-"""Steps over the tokens of a .proto text, one by one."""
+"""A cursor over the tokens of a .proto text."""
 
 from headrace.serdes.protobuf.tokens import Kind, Token, place, tokens_of, unquoted
 from headrace.serdes.schemas import InvalidSchema
@@ -7,7 +7,7 @@ DEPTH_MAX = 64
 
 
 class Cursor:
-    """Where the reading of a text has got to, and how deep within it."""
+    """Position and nesting depth while parsing a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class Cursor:
         return self.step().text
 
     def name(self) -> str:
-        """A name that may have a package before it, and a dot before that."""
+        """Parse a name that may have a package and a leading dot."""
         name = "." if self.take(".") else ""
         name += self.word()
         while self.take("."):
@@ -75,7 +75,7 @@ class Cursor:
         return sign * number
 
     def string(self) -> bytes:
-        """One string, or several that stand behind each other."""
+        """Parse a string, or several adjacent ones."""
         parts: list[bytes] = []
         while self.next.kind is Kind.STRING:
             parts.append(unquoted(self.step().text))
@@ -95,7 +95,7 @@ class Cursor:
 
 
 def whole_number(text: str) -> int:
-    """A number in decimal, hexadecimal or octal writing."""
+    """Parse a decimal, hexadecimal or octal number."""
     if len(text) > 1 and text[0] == "0" and text[1] not in "xX":
         return int(text, 8)
     return int(text, 0)

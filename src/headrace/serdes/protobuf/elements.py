@@ -1,9 +1,8 @@
-"""The statements of a .proto file, as they were written but for comments and layout.
+"""The statements of a .proto file, as written except for comments and layout.
 
-Descriptors are not enough for a registry: they know neither whether a type's name was written in
-full, nor what an option looked like, nor whether a map was written as `map<K, V>` or as the entry
-message that it stands for. Confluent's registry keeps all of this, and so the text that both give
-for a schema is the same.
+Descriptors lose information that Confluent's registry keeps: whether a type's name was written in
+full, the form of options, and whether a map was written as `map<K, V>` or as its entry message.
+Keeping it gives the same text for a schema as that registry.
 """
 
 from collections.abc import Iterator
@@ -11,14 +10,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 NUMBER_MAX = 536_870_911
-"""The highest number of a field, written `max` at the end of a range."""
+"""The highest field number, written `max` at the end of a range."""
 
 ENUM_NUMBER_MAX = 2_147_483_647
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A string; it may hold bytes that are no UTF-8."""
+    """A string; it may contain bytes that are not UTF-8."""
 
     value: bytes
 
@@ -60,7 +59,7 @@ class Option:
 
 
 Range: TypeAlias = tuple[int, int]
-"""First and last number, both included."""
+"""First and last number, inclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +76,17 @@ class Extensions:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field. `map<K, V>` is a type's name here."""
+    """A field. `map<K, V>` is used as a type name."""
 
     label: str | None
     type: str
     name: str
     number: int
     options: tuple[Option, ...] = ()
-    """With `default` and `json_name` last."""
+    """Options with `default` and `json_name` last."""
 
     group: "Message | None" = None
-    """What a group holds; its name is the group's."""
+    """The message of a group, which has the group's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class Enum:
     options: tuple[Option, ...] = ()
     reserved: tuple[Reserved, ...] = ()
     visibility: str = ""
-    """`export` or `local`, of which edition 2024 knows."""
+    """`export` or `local`, in edition 2024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +158,12 @@ class Service:
 class Import:
     name: str
     kind: str = ""
-    """`public`, `weak`, `option` or nothing."""
+    """`public`, `weak`, `option` or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A whole .proto file. One of `syntax` and `edition` may be given, or none."""
+    """A whole .proto file. At most one of `syntax` and `edition` is set."""
 
     syntax: str = ""
     edition: str = ""
@@ -178,7 +177,7 @@ class File:
 
 
 def map_entries(file: File) -> Iterator[tuple[str, Message]]:
-    """The entry messages that are written out instead of `map<K, V>`, by their full names."""
+    """Yield entry messages written out instead of `map<K, V>`, by their full names."""
     yield from entries_of(file.messages, file.package)
 
 

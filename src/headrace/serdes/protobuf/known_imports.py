@@ -1,7 +1,7 @@
-"""The files that a schema may import without bringing them along, as Confluent's registry has them.
+"""Files that a schema may import without providing them, as in Confluent's registry.
 
-Protobuf's own (google/protobuf) come with protoc. The others are handed out as texts: this package
-may be in a zip, as on the workers of Spark, and the package of google/type holds much else.
+Files of google/protobuf are installed with protoc. Others are passed as texts: this package may be
+in a zip, as on Spark's workers, and google/type contains other files too.
 """
 
 import sys
@@ -18,12 +18,12 @@ GOOGLE_TYPES = "google/type"
 
 
 def is_always_there(name: str) -> bool:
-    """Whether a file can be imported by this name."""
+    """Return whether a file can be imported by this name."""
     return name in protobuf_files() or name in confluent_files() or name in google_types()
 
 
 def mentioned_files(texts: list[str]) -> dict[str, str]:
-    """The files that texts may ask for, but for Protobuf's own."""
+    """Return files that texts may import, except google/protobuf."""
     found: dict[str, str] = {}
     if any(f"{CONFLUENT}/" in text for text in texts):
         found |= confluent_files()
@@ -33,7 +33,8 @@ def mentioned_files(texts: list[str]) -> dict[str, str]:
 
 
 def bundled_roots() -> list[Path]:
-    """Where google/protobuf/timestamp.proto and the like are, if protoc does not find them."""
+    """Return the root of google/protobuf/timestamp.proto and others, if protoc does not
+    find them."""
     beside = Path(sys.executable).parent.parent / "include"
     return [beside] if (beside / "google" / "protobuf").is_dir() else []
 

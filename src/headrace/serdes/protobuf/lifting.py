@@ -1,22 +1,15 @@
-"""Descriptors as the statements of a .proto file, as Confluent's registry writes them down.
+"""Converts descriptors to statements of a .proto file, as Confluent's registry writes them.
 
-Descriptors come without their text from clients that have only compiled classes. Custom options
-are read by the definitions in the pool, so the file and all that it imports must be in it.
+Clients with compiled classes send descriptors without text. Custom options are decoded by the
+definitions in the pool, so it must contain the file and its imports.
 """
 
 import struct
 from collections.abc import Iterable
 from typing import Any
 
-from google.protobuf.descriptor import (
-    Descriptor,
-    FieldDescriptor,
-)
-from google.protobuf.descriptor_pb2 import (
-    Edition,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-)
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import Edition, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
@@ -52,7 +45,7 @@ LABEL_NAMES = {
 }
 VISIBILITY_NAMES = {1: "local", 2: "export"}
 
-# Confluent's order of Protobuf's own options, where it is not that of their numbers.
+# Confluent's order of Protobuf's own options, where it differs from their numbers.
 ORDER = {
     "java_multiple_files": 8.1,
     "java_generate_equals_and_hash": 8.2,
@@ -62,11 +55,11 @@ ORDER = {
 
 META = "confluent.Meta"
 VALUE_FIRST = ("precision", "scale")
-"""Parameters of a decimal, whose value Confluent writes before the key."""
+"""Parameters of a decimal for which Confluent writes the value before the key."""
 
 
 def lift(file: FileDescriptorProto, pool: DescriptorPool) -> File:
-    """The statements of a file, which is in the pool."""
+    """Return the statements of a file, which is in the pool."""
     read = GetMessageClass(pool.FindMessageTypeByName(file.DESCRIPTOR.full_name))
     return lifted_file(read.FromString(file.SerializeToString()))
 
@@ -131,7 +124,7 @@ def messages_of(
 
 
 def groups_of(fields: Iterable[Any], messages: Iterable[Any]) -> dict[str, Any]:
-    """The messages that are written within a field, by name."""
+    """Return the messages that are written within a field, by name."""
     names = {
         field.type_name.rpartition(".")[2]
         for field in fields
@@ -228,7 +221,7 @@ def service_of(service: Any) -> Service:
 
 
 def options_of(options: Any) -> tuple[Option, ...]:
-    """Protobuf's own options first, then Confluent's, then all others."""
+    """Return Protobuf's own options first, then Confluent's, then others."""
     made: list[Option] = []
     for field, value in sorted(options.ListFields(), key=place_of):
         name = f"({field.full_name})" if field.is_extension else field.name
@@ -280,8 +273,8 @@ def single_value(field: FieldDescriptor, value: Any) -> Value:
             constant = field.enum_type.values_by_number.get(value)
             return Word(constant.name if constant else str(value))
         case FieldDescriptor.TYPE_STRING:
-            if isinstance(value, bytes):  # Protobuf gives out what is no UTF-8 as it is.
-                raise ValueError(f"{field.full_name} is no text: {value[:40]!r}")
+            if isinstance(value, bytes):  # Protobuf returns invalid UTF-8 as bytes.
+                raise ValueError(f"{field.full_name} is not a text: {value[:40]!r}")
             return Quoted(value.encode())
         case FieldDescriptor.TYPE_BYTES:
             return Quoted(value)
@@ -301,7 +294,7 @@ def key_of(field: FieldDescriptor) -> str:
 
 
 def shortest_float(value: float) -> str:
-    """The shortest text that gives the same 32 bits."""
+    """Return the shortest text that gives the same 32 bits."""
     for digits in range(6, 9):
         text = f"{value:.{digits}g}"
         if struct.pack("<f", float(text)) == struct.pack("<f", value):

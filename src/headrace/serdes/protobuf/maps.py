@@ -1,8 +1,8 @@
-"""Maps that are written out as the messages that their entries are.
+"""Folds maps that are written out as entry messages.
 
-A descriptor knows a map as a repeated field of messages with the option `map_entry`. Confluent's
-registry writes descriptors down just so, and every Java or Python program that registers the schema
-of a class with a map leaves such a text. protoc refuses it: to its ears it is `map<K, V>`.
+A descriptor represents a map as a repeated field of messages with the option `map_entry`.
+Confluent's registry prints descriptors in this form, so a Java or Python program that registers a
+class with a map leaves such a text. protoc rejects it and accepts only `map<K, V>`.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from headrace.serdes.protobuf.names import resolve, within
 
 
 def with_map_types(file: File) -> File:
-    """The file with `map<K, V>` where entry messages were written out."""
+    """Replace written-out entry messages by `map<K, V>`."""
     entries = dict(map_entries(file))
     if not entries:
         return file

@@ -1,6 +1,6 @@
 """Messages of a schema: bytes and JSON to messages and back, without generated classes.
 
-JSON is Protobuf's own mapping: 64-bit numbers are strings, bytes are base64, enums are names.
+The JSON is Protobuf's mapping: 64-bit numbers are strings, bytes are base64, enums are names.
 """
 
 import json
@@ -14,15 +14,15 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headrace.serdes.protobuf.errors import CorruptPayload, UnfitValue, UnknownMessage
+from headrace.serdes.payload_errors import CorruptPayload, PayloadError, UnfitValue
 from headrace.serdes.protobuf.parsing import ProtobufSchema
 
 PAYLOAD_BYTES_MAX = 128 << 20
 DEPTH_MAX = 100
-"""How deep messages may nest; Protobuf's own bound for bytes, so JSON has the same."""
+"""Limit of nested messages in JSON, equal to Protobuf's limit for bytes."""
 
 TYPES_KEPT_MAX = 4096
-"""Types are asked for with each payload, and their classes are costly to make."""
+"""Types are looked up for each payload, and their classes are costly to create."""
 
 NAMES_SHOWN_MAX = 10
 REASON_CHARS_MAX = 500
@@ -31,7 +31,11 @@ UNFIT = (
     json_format.Error, ValueError, TypeError, AttributeError, KeyError, OverflowError,
     RecursionError, EncodeError,
 )  # fmt: skip
-"""What Protobuf's library refuses a value with."""
+"""Errors of Protobuf's library for invalid values."""
+
+
+class UnknownMessage(PayloadError):
+    """A message name or indexes that the schema does not contain."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,10 @@ class MessageType:
 
     schema: ProtobufSchema
     name: str
-    """Its full name."""
+    """The full name."""
 
     indexes: tuple[int, ...]
-    """The way to it in the wire format."""
+    """The path to the message in the wire format."""
 
     @cached_property
     def descriptor(self) -> Descriptor:
@@ -54,7 +58,7 @@ class MessageType:
         return GetMessageClass(self.descriptor)
 
     def decode(self, payload: bytes) -> Message:
-        """The message that the bytes are; fields that the schema lacks are kept along."""
+        """Decode a message; fields unknown to the schema are kept."""
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise CorruptPayload(f"{len(payload)} bytes are too many for a message {self.name}")
         try:
@@ -64,10 +68,10 @@ class MessageType:
         return message
 
     def encode(self, value: Message | Mapping[str, Any]) -> bytes:
-        """The bytes of a message, of whatever class, or of its JSON. Maps come in one order."""
+        """Encode a message of any class, or its JSON, with maps in a fixed order."""
         message = value if isinstance(value, Message) else self.from_json(value)
         if message.DESCRIPTOR.full_name != self.name:
-            raise UnfitValue(f"a message {message.DESCRIPTOR.full_name} is no {self.name}")
+            raise UnfitValue(f"a message {message.DESCRIPTOR.full_name} is not a {self.name}")
         try:
             payload: bytes = message.SerializeToString(deterministic=True)
         except (EncodeError, ValueError) as error:
@@ -77,12 +81,12 @@ class MessageType:
         return payload
 
     def from_json(self, value: Mapping[str, Any] | str) -> Message:
-        """The message of a JSON value or text; a field that the schema lacks is an error."""
+        """Convert a JSON value or text to a message; unknown fields are an error."""
         message: Message = self.message_class()
         try:
             found = json.loads(value) if isinstance(value, str) else value
             if not isinstance(found, Mapping):
-                raise TypeError(f"a JSON object belongs here, not a {type(found).__name__}")
+                raise TypeError(f"expected a JSON object, not a {type(found).__name__}")
             json_format.ParseDict(
                 found, message, descriptor_pool=self.schema.pool, max_recursion_depth=DEPTH_MAX
             )
@@ -91,7 +95,7 @@ class MessageType:
         return message
 
     def to_json(self, message: Message) -> Any:
-        """The message as JSON, its fields by their JSON names, with defaults filled in."""
+        """Convert a message to JSON with JSON names of fields and defaults filled in."""
         try:
             return json_format.MessageToDict(
                 message,
@@ -104,7 +108,7 @@ class MessageType:
 
 @lru_cache(TYPES_KEPT_MAX)
 def message_type(schema: ProtobufSchema, name: str = "") -> MessageType:
-    """The message of this name, with or without its package; the first one without a name."""
+    """Return the message with a name, with or without its package; the first one by default."""
     known = schema.messages
     if not name:
         return message_type_at(schema, (0,))
@@ -117,7 +121,7 @@ def message_type(schema: ProtobufSchema, name: str = "") -> MessageType:
 
 @lru_cache(TYPES_KEPT_MAX)
 def message_type_at(schema: ProtobufSchema, indexes: tuple[int, ...]) -> MessageType:
-    """The message that the wire format's indexes lead to."""
+    """Return the message at the wire format's indexes."""
     for name, way in schema.messages.items():
         if way == indexes:
             return message_type(schema, name)

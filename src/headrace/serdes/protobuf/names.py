@@ -1,4 +1,4 @@
-"""What a name in a .proto file stands for, seen from the place where it is written."""
+"""Resolves names in a .proto file from their scope."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from google.protobuf.descriptor_pb2 import (
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The full names of all types and extensions that a schema can see."""
+    """The full names of all types and extensions visible to a schema."""
 
     types: frozenset[str]
     extensions: Mapping[str, bool]
-    """With whether it is repeated."""
+    """By full name: true for repeated ones."""
 
 
 def resolve(name: str, scope: str, known: Container[str]) -> str | None:
-    """The full name, without a dot before it: the innermost scope that has such a one wins."""
+    """Return the full name without a leading dot; the innermost scope wins."""
     if name.startswith("."):
         return name[1:] if name[1:] in known else None
     while scope:
@@ -50,7 +50,7 @@ def names_of(files: Iterable[FileDescriptorProto]) -> Names:
 def all_messages(
     messages: Iterable[DescriptorProto], scope: str
 ) -> Iterator[tuple[str, DescriptorProto]]:
-    """Messages and those nested in them, by their full names."""
+    """Yield messages and their nested messages by full name."""
     for message in messages:
         name = within(scope, message.name)
         yield name, message

@@ -1,7 +1,7 @@
-"""The one form of all files that mean the same, as Confluent's registry has it.
+"""Normalizes equivalent files to one form, as Confluent's registry does.
 
-Names are written in full, options are sorted and merged, fields and constants come by their
-numbers. Messages stay in their order: payloads name them by their place.
+Names are written in full, options are sorted and merged, fields and constants are sorted by number.
+Messages keep their order: payloads identify them by index.
 """
 
 import re
@@ -38,11 +38,11 @@ MAP_TYPE = re.compile(r"map<(\S+), (\S+)>")
 OPTION_PART = re.compile(r"\([^)]*\)|[^.()]+")
 
 NAME_PLACE = 1 << 31
-"""Reserved names come behind all reserved numbers."""
+"""Sorts reserved names after all reserved numbers."""
 
 
 def normalize(file: File, names: Names) -> File:
-    """The file in its one form. The names are those of the file and of all that it imports."""
+    """Return the file in normal form, given the names of the file and its imports."""
     file = with_map_types(file)
     scope = file.package
     form = Form(names)
@@ -64,7 +64,7 @@ def import_place(found: Import) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Puts statements into their one form, by the names that they can see."""
+    """Converts statements to normal form, given the names they can see."""
 
     names: Names
 
@@ -107,7 +107,7 @@ class Form:
         )
 
     def type(self, name: str, scope: str) -> str:
-        """A type's full name behind a dot; Protobuf's own types are in no scope and stay."""
+        """Return a type's full name with a leading dot; scalar types have no scope and stay."""
         found = MAP_TYPE.fullmatch(name)
         if found is not None:
             return f"map<{found[1]}, {self.type(found[2], scope)}>"
@@ -158,7 +158,7 @@ class Form:
     # Options.
 
     def options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
-        """Sorted by name; what was set part by part is one message."""
+        """Sort options by name, and merge options set in parts into one message."""
         by_root: dict[str, list[Value]] = {}
         for option in options:
             root, *path = OPTION_PART.findall(option.name)
@@ -175,7 +175,7 @@ class Form:
         )  # fmt: skip
 
     def spread(self, root: str, values: list[Value]) -> list[Value]:
-        """A repeated option may be set with a list, or again and again."""
+        """Split a repeated option, which may be set with a list or several times."""
         if not self.names.extensions.get(bare(root), False):
             return values
         return [
@@ -207,9 +207,9 @@ class Form:
 
 
 def constant_place(enum: Enum) -> Callable[[Constant], tuple[bool, int, str]]:
-    """By number and name, but for the number that comes first: it is the default.
+    """Sort constants by number and name, those with the default's number first.
 
-    Confluent's registry puts lower numbers before it, and a schema of proto3 is then none.
+    Confluent's registry sorts lower numbers before it, which makes a proto3 schema invalid.
     """
     default = enum.constants[0].number if enum.constants else 0
     return lambda found: (found.number != default, found.number, found.name)
@@ -226,7 +226,7 @@ def at_path(path: list[str], value: Value) -> Value:
 
 
 def merged(known: Fields, added: Fields) -> Fields:
-    """Two messages as one. protoc takes a value twice only where the field is repeated."""
+    """Merge two messages. protoc allows a repeated key only for repeated fields."""
     pairs = dict(known.pairs)
     for key, value in added.pairs:
         before = pairs.get(key)
@@ -240,7 +240,7 @@ def merged(known: Fields, added: Fields) -> Fields:
 
 
 def in_order(value: Value) -> Value:
-    """Keys sorted, empty lists left out, lists of one written as the one."""
+    """Sort keys, drop empty lists, and unwrap lists of one value."""
     match value:
         case Fields(pairs):
             kept = [(key, in_order(found)) for key, found in pairs if found != Items(())]
@@ -254,7 +254,7 @@ def in_order(value: Value) -> Value:
 
 
 def number_text(text: str) -> str:
-    """A number in its shortest decimal writing; other words as they are."""
+    """Format a number in its shortest decimal form; other words are unchanged."""
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     if not digits[:1].isdigit() and digits[:1] != ".":
         return text

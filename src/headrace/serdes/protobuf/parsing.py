@@ -1,8 +1,8 @@
-"""Protobuf schemas by their text: .proto source, or base64 of a file's descriptor.
+"""Parses Protobuf schemas from .proto source, or from base64 of a file's descriptor.
 
-The text is read twice, by us for what was written and by protoc for what it means. Where protoc
-refuses a text that Confluent's registry takes (entry messages of maps written out, options whose
-definition was not brought along), it is shown the text without that, and what was written is kept.
+The text is parsed twice, here for its form and by protoc for its meaning. protoc rejects some texts
+that Confluent's registry accepts: written-out map entries, and options without their definition. It
+receives the text without these, and the original form is kept.
 """
 
 import base64
@@ -12,20 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from google.protobuf.descriptor_pb2 import (
-    DESCRIPTOR,
-    FileDescriptorProto,
-    FileDescriptorSet,
-)
+from google.protobuf.descriptor_pb2 import DESCRIPTOR, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from headrace.serdes.protobuf.aligning import align
-from headrace.serdes.protobuf.compiling import (
-    MAIN_FILE,
-    TEXT_CHARS_MAX,
-    compile_files,
-)
+from headrace.serdes.protobuf.compiling import MAIN_FILE, TEXT_CHARS_MAX, compile_files
 from headrace.serdes.protobuf.elements import File, Import, map_entries
 from headrace.serdes.protobuf.known_imports import is_always_there
 from headrace.serdes.protobuf.lifting import lift
@@ -48,26 +40,26 @@ BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}")
 
 KEPT_MAX = 1024
 KEPT_CHARS_MAX = 1 << 16
-"""Longer texts are rare, and are not worth the memory."""
+"""Longer texts are rare and not worth the memory."""
 
 LACKS_DEFINITIONS = re.compile(
     r"File not found|unknown\. Ensure that your proto definition file|Option .* is resolved to "
 )
-"""What protoc says of imports that are missing, and of options that are defined in them, or that
-are written so that a package of the same name hides them."""
+"""Errors of protoc for missing imports, for options defined in them, and for options hidden by a
+package of the same name."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProtobufSchema:
-    """A Protobuf schema: what was written, and the descriptors of it and of its imports.
+    """A Protobuf schema: its statements, and the descriptors of the file and its imports.
 
-    It is equal to itself alone, which is cheap to ask for each payload. Whether two schemas are the
-    same is a question about their texts.
+    Equality is identity, which is cheap for a cache key; texts decide whether two schemas are
+    equal.
     """
 
     file: File
     descriptors: bytes
-    """A FileDescriptorSet; those that are imported come first, the schema's own last."""
+    """A FileDescriptorSet; imports come first, the schema's own file last."""
 
     @property
     def type(self) -> SchemaType:
@@ -83,7 +75,7 @@ class ProtobufSchema:
         return self.normalized() if normalized else self.canonical()
 
     def field_names(self) -> frozenset[str]:
-        """Of all messages that are not within others; the members of oneofs belong to these."""
+        """Return the field names of top-level messages; members of oneofs do not count."""
         return frozenset(
             field.name
             for message in self.payload_file.message_type
@@ -112,7 +104,7 @@ class ProtobufSchema:
 
     @cached_property
     def payload_file(self) -> FileDescriptorProto:
-        """The file whose messages payloads are: another, if the schema only passes that one on."""
+        """The file of the payloads' messages; differs if the schema only forwards an import."""
         own = self.descriptor
         has_own = own.message_type or own.enum_type or own.service or own.extension
         if has_own or len(own.dependency) != 1 or list(own.public_dependency) != [0]:
@@ -122,7 +114,7 @@ class ProtobufSchema:
 
     @cached_property
     def pool(self) -> DescriptorPool:
-        """A pool with just this schema's files, so that schemas cannot get in each other's way."""
+        """A pool of this schema's files only, so that schemas cannot conflict."""
         return pool_of(self.files)
 
     @cached_property
@@ -131,10 +123,10 @@ class ProtobufSchema:
 
     @cached_property
     def messages(self) -> dict[str, tuple[int, ...]]:
-        """The full names of all messages, with the way to each by places within the file.
+        """The full names of all messages, with the indexes that lead to each.
 
-        The entries of maps count where they are written out as messages, and only there: so do
-        they for Confluent's registry and its Java clients.
+        Map entries count only if they are written out as messages, as in Confluent's registry and
+        its Java clients.
         """
         file = self.payload_file
         ways: dict[str, tuple[int, ...]] = {}
@@ -161,7 +153,7 @@ class ProtobufSchema:
 
 
 def parse(text: str, dependencies: Sequence[Dependency] = ()) -> ProtobufSchema:
-    """The schema of a text, or InvalidSchema with the place and what is wrong there."""
+    """Parse a schema; InvalidSchema has the position and the reason."""
     known = tuple(dependencies)
     if len(text) + sum(len(dependency.text) for dependency in known) > KEPT_CHARS_MAX:
         return parse_afresh(text, known)
@@ -179,7 +171,7 @@ def parse_afresh(text: str, dependencies: tuple[Dependency, ...]) -> ProtobufSch
     if not text.strip():
         raise InvalidSchema("the Protobuf schema is empty")
     if any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise InvalidSchema("the Protobuf schema has characters that are no Unicode")
+        raise InvalidSchema("the Protobuf schema has characters that are not Unicode")
     imports = {
         dependency.name: source_of(dependency, dependencies[:place])
         for place, dependency in enumerate(dependencies)
@@ -190,12 +182,12 @@ def parse_afresh(text: str, dependencies: tuple[Dependency, ...]) -> ProtobufSch
 
 
 def is_serialized(text: str) -> bool:
-    """A .proto text has signs in it that base64 has not."""
+    """A .proto text contains characters that base64 lacks."""
     return BASE64.fullmatch(text.strip()) is not None
 
 
 def source_of(dependency: Dependency, earlier: tuple[Dependency, ...]) -> str:
-    """The text of a dependency in a form that protoc takes."""
+    """Return the text of a dependency in a form that protoc accepts."""
     if not is_serialized(dependency.text) and "map_entry" not in dependency.text:
         return dependency.text
     return print_file(with_map_types(parse(dependency.text, earlier).file))
@@ -208,7 +200,7 @@ def from_text(text: str, imports: dict[str, str]) -> ProtobufSchema:
     try:
         file = read(text)
     except InvalidSchema:
-        compile_files(text, imports)  # protoc says better what is wrong.
+        compile_files(text, imports)  # protoc's message is better.
         raise
     has_entries = any(True for _ in map_entries(file))
     source = print_file(with_map_types(file)) if has_entries else text
@@ -222,11 +214,10 @@ def from_text(text: str, imports: dict[str, str]) -> ProtobufSchema:
 def compile_without_definitions(
     file: File, imports: dict[str, str], refusal: InvalidSchema
 ) -> bytes:
-    """Descriptors without the options that nobody defines, if they alone were refused.
+    """Compile without custom options that have no definition, if only they were rejected.
 
-    Confluent's registry does not look for the definitions of options, so schemas come without
-    them, and without the files that they are in. A missing type is an error there too: protoc
-    will find it.
+    Confluent's registry does not look for definitions of options, so schemas come without them and
+    without their files. A missing type is an error there too, which protoc reports.
     """
     if not LACKS_DEFINITIONS.search(str(refusal)):
         raise refusal
@@ -240,7 +231,7 @@ def compile_without_definitions(
 
 
 def bare_source(file: File, imports: dict[str, str]) -> str:
-    """The text without custom options and without imports that are missing."""
+    """Return the text without custom options and missing imports."""
     bare = with_map_types(without_custom_options(file))
     used = [found for found in bare.imports if is_there(found.name, imports)]
     if uses_meta(bare) and META not in (found.name for found in used):
@@ -273,7 +264,7 @@ def descriptor_in(text: str) -> FileDescriptorProto:
 
 
 def from_descriptor(file: FileDescriptorProto, imports: dict[str, str]) -> ProtobufSchema:
-    """The schema of a descriptor as a client sent it; only its imports need protoc."""
+    """Build the schema of a client's descriptor; only its imports need protoc."""
     missing = [name for name in file.dependency if not is_there(name, imports)]
     if missing:
         raise InvalidSchema(f"{missing[0]}: File not found; name it among the references")
@@ -297,7 +288,7 @@ def imported_files(names: Sequence[str], imports: dict[str, str]) -> Iterator[Fi
 
 
 def pool_of(files: Sequence[FileDescriptorProto]) -> DescriptorPool:
-    """A pool of these files and of Protobuf's own descriptors, by which options are read."""
+    """Return a pool of these files and of Protobuf's own descriptors, which decode options."""
     pool = DescriptorPool()
     names = {file.name for file in files}
     try:

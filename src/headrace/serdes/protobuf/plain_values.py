@@ -1,7 +1,7 @@
-"""Messages as plain Python values, and such values as JSON of messages.
+"""Converts messages to plain Python values, and such values to the JSON of messages.
 
-Protobuf's own JSON has texts for large numbers, bytes and times, which nobody could compare or
-count with. Here they are numbers, bytes and times.
+Protobuf's JSON has texts for large numbers, bytes and times, which cannot be compared or added.
+Plain values have numbers, bytes and times.
 """
 
 import datetime
@@ -14,7 +14,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from headrace.serdes.protobuf.errors import CorruptPayload
+from headrace.serdes.payload_errors import CorruptPayload
 
 _PACKAGE = "google.protobuf."
 _WRAPPED = ["Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64"]
@@ -22,15 +22,15 @@ _WRAPPERS = frozenset(f"{_PACKAGE}{kind}Value" for kind in _WRAPPED)
 _FLOAT = struct.Struct("<f")
 _FLOAT_MAX = float.fromhex("0x1.fffffep+127")
 _FLOAT_DIGITS_SURE = 6
-"""So many digits every float has."""
+"""Every float has at least this many exact digits."""
 _FLOAT_DIGITS_MAX = 9
-"""So many tell each from all others."""
+"""Enough digits to distinguish all floats."""
 _NANOS_KEPT = 1_000
-"""Python's times have no parts of microseconds; a time that has them stays a text."""
+"""Nanoseconds per microsecond; Python's times cannot express less, so finer times stay texts."""
 
 
 def values_of(message: Message) -> dict[str, Any]:
-    """The fields of a message by their names, without those that may be missing and are."""
+    """Return the fields of a message by name, without absent optional ones."""
     found = {
         field.name: _value(field, getattr(message, field.name))
         for field in message.DESCRIPTOR.fields
@@ -43,7 +43,7 @@ def values_of(message: Message) -> dict[str, Any]:
 
 
 def json_of(value: Any) -> Any:
-    """Protobuf's JSON of plain values, whether they came from a message or not."""
+    """Convert plain values from any source to Protobuf's JSON."""
     match value:
         case dict():
             return {_key(key): json_of(each) for key, each in value.items()}
@@ -81,7 +81,7 @@ def _message(content: Any) -> Any:
     try:
         return _well_known(name, content)
     except (json_format.Error, TypeError, ValueError, OverflowError) as error:
-        raise CorruptPayload(f"a {name} that is none: {error}") from error
+        raise CorruptPayload(f"invalid {name}: {error}") from error
 
 
 def _well_known(name: str, content: Any) -> Any:
@@ -95,7 +95,8 @@ def _well_known(name: str, content: Any) -> Any:
 
 
 def _shortest(number: float) -> float:
-    """The number of fewest digits that is this one in four bytes: 0.1, not 0.10000000149011612."""
+    """Return the number with the fewest digits and the same four bytes: 0.1 for
+    0.10000000149011612."""
     for digits in range(_FLOAT_DIGITS_SURE, _FLOAT_DIGITS_MAX + 1):
         shorter = float(f"{number:.{digits}g}")
         if abs(shorter) <= _FLOAT_MAX and _FLOAT.unpack(_FLOAT.pack(shorter))[0] == number:
@@ -104,7 +105,7 @@ def _shortest(number: float) -> float:
 
 
 def _key(key: Any) -> str:
-    """Keys of a map are texts in JSON, whatever they are else."""
+    """Convert a key of a map, which is always a text in JSON."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return str(key)

@@ -1,33 +1,12 @@
 """Writes the statements of a .proto file in the layout of Confluent's registry.
 
-A registry compares schemas by this text, so blank lines and the order of the parts are those of
-the original: fields, then oneofs, groups, extensions, nested messages and nested enums.
+A registry compares schemas by this text, so blank lines and the order of parts are those of the
+original: fields, then oneofs, groups, extensions, nested messages and nested enums.
 """
 
 from collections.abc import Iterable
 
-from headrace.serdes.protobuf.elements import (
-    ENUM_NUMBER_MAX,
-    NUMBER_MAX,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    Fields,
-    File,
-    Items,
-    Message,
-    OneOf,
-    Option,
-    Quoted,
-    Range,
-    Reserved,
-    Rpc,
-    Service,
-    Value,
-    Word,
-)
+from headrace.serdes.protobuf import elements
 
 ESCAPES = {
     ord("\a"): "\\a", ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r",
@@ -36,8 +15,8 @@ ESCAPES = {
 }  # fmt: skip
 
 
-def print_file(file: File) -> str:
-    """The text of a file."""
+def print_file(file: elements.File) -> str:
+    """Format a file."""
     head = ""
     if file.syntax:
         head += f'syntax = "{file.syntax}";\n'
@@ -60,22 +39,22 @@ def print_file(file: File) -> str:
 # Statements.
 
 
-def import_lines(file: File) -> list[str]:
-    """Plain ones first, as in the original."""
+def import_lines(file: elements.File) -> list[str]:
+    """Format imports, plain ones first as in the original."""
     return [
         f"import {found.kind}{' ' * bool(found.kind)}{quoted(found.name)};\n"
         for found in sorted(file.imports, key=lambda found: bool(found.kind))
     ]
 
 
-def message_text(message: Message) -> str:
+def message_text(message: elements.Message) -> str:
     return f"{opening('message', message)} {{{message_body(message)}}}\n"
 
 
-def message_body(message: Message) -> str:
+def message_body(message: elements.Message) -> str:
     plain = [field for field in message.fields if field.group is None]
     groups = [field for field in message.fields if field.group is not None]
-    reserved = "".join(reserved_line(found, NUMBER_MAX) for found in message.reserved)
+    reserved = "".join(reserved_line(found, elements.NUMBER_MAX) for found in message.reserved)
     return "".join(
         section(map(indented, parts))
         for parts in (
@@ -91,24 +70,24 @@ def message_body(message: Message) -> str:
     )
 
 
-def enum_text(enum: Enum) -> str:
+def enum_text(enum: elements.Enum) -> str:
     lines = [
-        *(reserved_line(found, ENUM_NUMBER_MAX) for found in enum.reserved),
+        *(reserved_line(found, elements.ENUM_NUMBER_MAX) for found in enum.reserved),
         *map(option_line, enum.options),
         *map(constant_line, enum.constants),
     ]
     return f"{opening('enum', enum)} {{{section(map(indented, lines))}}}\n"
 
 
-def opening(kind: str, type_: Message | Enum) -> str:
+def opening(kind: str, type_: elements.Message | elements.Enum) -> str:
     return f"{type_.visibility} {kind} {type_.name}".lstrip()
 
 
-def constant_line(constant: Constant) -> str:
+def constant_line(constant: elements.Constant) -> str:
     return f"{constant.name} = {constant.number}{bracketed(constant.options)};\n"
 
 
-def oneof_text(oneof: OneOf) -> str:
+def oneof_text(oneof: elements.OneOf) -> str:
     plain = [field for field in oneof.fields if field.group is None]
     groups = [field for field in oneof.fields if field.group is not None]
     body = "".join(
@@ -122,11 +101,11 @@ def oneof_text(oneof: OneOf) -> str:
     return f"oneof {oneof.name} {{{body}}}\n"
 
 
-def extend_text(extend: Extend) -> str:
+def extend_text(extend: elements.Extend) -> str:
     return f"extend {extend.name} {{{section(map(indented, map(field_text, extend.fields)))}}}\n"
 
 
-def field_text(field: Field) -> str:
+def field_text(field: elements.Field) -> str:
     label = f"{field.label} " if field.label else ""
     options = bracketed(field.options)
     if field.group is not None:
@@ -135,7 +114,7 @@ def field_text(field: Field) -> str:
     return f"{label}{field.type} {field.name} = {field.number}{options};\n"
 
 
-def reserved_line(reserved: Reserved, last: int) -> str:
+def reserved_line(reserved: elements.Reserved, last: int) -> str:
     values = [
         range_text(value, last) if isinstance(value, tuple) else value_text(value)
         for value in reserved.values
@@ -143,25 +122,25 @@ def reserved_line(reserved: Reserved, last: int) -> str:
     return f"reserved {', '.join(values)};\n"
 
 
-def extensions_line(extensions: Extensions) -> str:
-    ranges = ", ".join(range_text(found, NUMBER_MAX) for found in extensions.ranges)
+def extensions_line(extensions: elements.Extensions) -> str:
+    ranges = ", ".join(range_text(found, elements.NUMBER_MAX) for found in extensions.ranges)
     return f"extensions {ranges}{bracketed(extensions.options)};\n"
 
 
-def range_text(numbers: Range, last: int) -> str:
+def range_text(numbers: elements.Range, last: int) -> str:
     start, end = numbers
     if start == end:
         return str(start)
     return f"{start} to {'max' if end >= last else end}"
 
 
-def service_text(service: Service) -> str:
+def service_text(service: elements.Service) -> str:
     options = section(indented(option_line(option)) for option in service.options)
     rpcs = section(indented(rpc_text(rpc)) for rpc in service.rpcs)
     return f"service {service.name} {{{options}{rpcs}}}\n"
 
 
-def rpc_text(rpc: Rpc) -> str:
+def rpc_text(rpc: elements.Rpc) -> str:
     request = f"{'stream ' * rpc.is_request_streamed}{rpc.request}"
     response = f"{'stream ' * rpc.is_response_streamed}{rpc.response}"
     lines = "".join(indented(option_line(option)) for option in rpc.options)
@@ -172,32 +151,32 @@ def rpc_text(rpc: Rpc) -> str:
 # Options and their values.
 
 
-def option_line(option: Option) -> str:
+def option_line(option: elements.Option) -> str:
     return f"option {option_text(option)};\n"
 
 
-def bracketed(options: tuple[Option, ...]) -> str:
+def bracketed(options: tuple[elements.Option, ...]) -> str:
     if not options:
         return ""
     return f" {listed(list(map(option_text, options)), is_one_inline=True)}"
 
 
-def option_text(option: Option) -> str:
+def option_text(option: elements.Option) -> str:
     value = option.value
-    if isinstance(value, Items):
+    if isinstance(value, elements.Items):
         return f"{option.name} = {listed(list(map(value_text, value.values)), is_one_inline=True)}"
     return f"{option.name} = {value_text(value)}"
 
 
-def value_text(value: Value) -> str:
+def value_text(value: elements.Value) -> str:
     match value:
-        case Quoted(content):
+        case elements.Quoted(content):
             return f'"{escaped(content)}"'
-        case Word(text):
+        case elements.Word(text):
             return text
-        case Items(values):
+        case elements.Items(values):
             return listed(list(map(value_text, values)), is_one_inline=False)
-        case Fields(pairs):
+        case elements.Fields(pairs):
             lines = [f"{key}: {value_text(found)}" for key, found in pairs]
             return f"{{\n{comma_separated(lines)}}}"
 
@@ -220,7 +199,7 @@ def quoted(text: str) -> str:
 
 
 def escaped(content: bytes) -> str:
-    """Text as it is; of what is no text, each byte in octal."""
+    """Escape text, with bytes that are not text in octal."""
     decoded = content.decode("utf-8", "surrogateescape")
     return "".join(
         f"\\{ord(sign) - 0xDC00:03o}" if 0xDC80 <= ord(sign) <= 0xDCFF else sign
@@ -232,11 +211,11 @@ def escaped(content: bytes) -> str:
 
 
 def section(parts: Iterable[str]) -> str:
-    """Parts behind a blank line or an opening brace; nothing if there are none."""
+    """Join parts after a blank line or an opening brace; empty without parts."""
     text = "".join(parts)
     return f"\n{text}" if text else ""
 
 
 def indented(text: str) -> str:
-    """All lines moved in. Blank ones get blanks too, as in the original."""
+    """Indent all lines. Blank lines are indented too, as in the original."""
     return "".join(f"  {line}\n" for line in text.removesuffix("\n").split("\n"))

@@ -1,32 +1,13 @@
-"""Reads a .proto text into its statements.
+"""Parses a .proto text to its statements.
 
-protoc decides what is right: it has seen the text before, or sees it afterwards. So this reader
-takes whatever has the shape of a statement, and says where one has none.
+protoc validates the text before or afterwards. So this parser accepts anything with the form of a
+statement, and reports the position of anything else.
 """
 
 from dataclasses import dataclass, field, replace
 
+from headrace.serdes.protobuf import elements
 from headrace.serdes.protobuf.cursor import Cursor
-from headrace.serdes.protobuf.elements import (
-    ENUM_NUMBER_MAX,
-    NUMBER_MAX,
-    Constant,
-    Enum,
-    Extend,
-    Extensions,
-    Field,
-    File,
-    Import,
-    Message,
-    OneOf,
-    Option,
-    Quoted,
-    Range,
-    Reserved,
-    Rpc,
-    Service,
-    Word,
-)
 from headrace.serdes.protobuf.reading_options import read_option, read_options
 from headrace.serdes.protobuf.tokens import Kind
 
@@ -35,27 +16,27 @@ VISIBILITIES = frozenset({"export", "local"})
 SPECIAL_OPTIONS = ("default", "json_name")
 
 
-def read(text: str) -> File:
+def read(text: str) -> elements.File:
     return read_file(Cursor(text))
 
 
 @dataclass(slots=True)
 class Body:
-    """What has been read of a file, a message or a group so far."""
+    """The parsed parts of a file, a message or a group."""
 
-    fields: list[Field] = field(default_factory=list)
-    oneofs: list[OneOf] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
-    enums: list[Enum] = field(default_factory=list)
-    options: list[Option] = field(default_factory=list)
-    reserved: list[Reserved] = field(default_factory=list)
-    extensions: list[Extensions] = field(default_factory=list)
-    extends: list[Extend] = field(default_factory=list)
-    services: list[Service] = field(default_factory=list)
-    imports: list[Import] = field(default_factory=list)
+    fields: list[elements.Field] = field(default_factory=list)
+    oneofs: list[elements.OneOf] = field(default_factory=list)
+    messages: list[elements.Message] = field(default_factory=list)
+    enums: list[elements.Enum] = field(default_factory=list)
+    options: list[elements.Option] = field(default_factory=list)
+    reserved: list[elements.Reserved] = field(default_factory=list)
+    extensions: list[elements.Extensions] = field(default_factory=list)
+    extends: list[elements.Extend] = field(default_factory=list)
+    services: list[elements.Service] = field(default_factory=list)
+    imports: list[elements.Import] = field(default_factory=list)
 
-    def message(self, name: str) -> Message:
-        return Message(
+    def message(self, name: str) -> elements.Message:
+        return elements.Message(
             name,
             tuple(self.fields),
             tuple(self.oneofs),
@@ -71,7 +52,7 @@ class Body:
 # The file.
 
 
-def read_file(cursor: Cursor) -> File:
+def read_file(cursor: Cursor) -> elements.File:
     body = Body()
     syntax = edition = package = ""
     while cursor.next.kind is not Kind.END:
@@ -92,7 +73,7 @@ def read_file(cursor: Cursor) -> File:
             body.services.append(read_service(cursor))
         else:
             read_statement(cursor, body, is_file=True)
-    return File(
+    return elements.File(
         syntax,
         edition,
         package,
@@ -105,14 +86,14 @@ def read_file(cursor: Cursor) -> File:
     )
 
 
-def read_import(cursor: Cursor) -> Import:
+def read_import(cursor: Cursor) -> elements.Import:
     kind = cursor.word() if cursor.next.kind is Kind.WORD else ""
     name = cursor.string_text()
     cursor.expect(";")
-    return Import(name, kind)
+    return elements.Import(name, kind)
 
 
-# Messages, and what is within them or beside them.
+# Messages, and the statements within or next to them.
 
 
 def read_statement(cursor: Cursor, body: Body, *, is_file: bool = False) -> None:
@@ -135,14 +116,14 @@ def read_statement(cursor: Cursor, body: Body, *, is_file: bool = False) -> None
     elif cursor.take("oneof"):
         body.oneofs.append(read_oneof(cursor))
     elif cursor.take("reserved"):
-        body.reserved.append(read_reserved(cursor, NUMBER_MAX))
+        body.reserved.append(read_reserved(cursor, elements.NUMBER_MAX))
     elif cursor.take("extensions"):
         body.extensions.append(read_extensions(cursor))
     else:
         body.fields.append(read_field(cursor))
 
 
-def read_message(cursor: Cursor, name: str) -> Message:
+def read_message(cursor: Cursor, name: str) -> elements.Message:
     body = Body()
     cursor.open()
     while not cursor.closed():
@@ -150,7 +131,7 @@ def read_message(cursor: Cursor, name: str) -> Message:
     return body.message(name)
 
 
-def read_oneof(cursor: Cursor) -> OneOf:
+def read_oneof(cursor: Cursor) -> elements.OneOf:
     name = cursor.word()
     fields, options = [], []
     cursor.open()
@@ -160,20 +141,20 @@ def read_oneof(cursor: Cursor) -> OneOf:
             cursor.expect(";")
         elif not cursor.take(";"):
             fields.append(read_field(cursor))
-    return OneOf(name, tuple(fields), tuple(options))
+    return elements.OneOf(name, tuple(fields), tuple(options))
 
 
-def read_extend(cursor: Cursor) -> Extend:
+def read_extend(cursor: Cursor) -> elements.Extend:
     name = cursor.name()
     fields = []
     cursor.open()
     while not cursor.closed():
         if not cursor.take(";"):
             fields.append(read_field(cursor))
-    return Extend(name, tuple(fields))
+    return elements.Extend(name, tuple(fields))
 
 
-def read_field(cursor: Cursor) -> Field:
+def read_field(cursor: Cursor) -> elements.Field:
     label = cursor.word() if cursor.next.text in LABELS else None
     if cursor.next.text == "group" and cursor.after.kind is Kind.WORD:
         return read_group(cursor, label)
@@ -183,16 +164,16 @@ def read_field(cursor: Cursor) -> Field:
     number = cursor.integer()
     options = with_special_options_last(read_options(cursor))
     cursor.expect(";")
-    return Field(label, type_, name, number, options)
+    return elements.Field(label, type_, name, number, options)
 
 
-def read_group(cursor: Cursor, label: str | None) -> Field:
+def read_group(cursor: Cursor, label: str | None) -> elements.Field:
     cursor.expect("group")
     name = cursor.word()
     cursor.expect("=")
     number = cursor.integer()
     options = with_special_options_last(read_options(cursor))
-    return Field(label, "group", name.lower(), number, options, read_message(cursor, name))
+    return elements.Field(label, "group", name.lower(), number, options, read_message(cursor, name))
 
 
 def read_type(cursor: Cursor) -> str:
@@ -207,31 +188,31 @@ def read_type(cursor: Cursor) -> str:
     return f"map<{key}, {value}>"
 
 
-def read_reserved(cursor: Cursor, last: int) -> Reserved:
-    values: list[Range | Quoted | Word] = []
+def read_reserved(cursor: Cursor, last: int) -> elements.Reserved:
+    values: list[elements.Range | elements.Quoted | elements.Word] = []
     while True:
         if cursor.next.kind is Kind.STRING:
-            values.append(Quoted(cursor.string()))
+            values.append(elements.Quoted(cursor.string()))
         elif cursor.next.kind is Kind.WORD:
-            values.append(Word(cursor.word()))
+            values.append(elements.Word(cursor.word()))
         else:
             values.append(read_range(cursor, last))
         if not cursor.take(","):
             break
     cursor.expect(";")
-    return Reserved(tuple(values))
+    return elements.Reserved(tuple(values))
 
 
-def read_extensions(cursor: Cursor) -> Extensions:
-    ranges = [read_range(cursor, NUMBER_MAX)]
+def read_extensions(cursor: Cursor) -> elements.Extensions:
+    ranges = [read_range(cursor, elements.NUMBER_MAX)]
     while cursor.take(","):
-        ranges.append(read_range(cursor, NUMBER_MAX))
+        ranges.append(read_range(cursor, elements.NUMBER_MAX))
     options = read_options(cursor)
     cursor.expect(";")
-    return Extensions(tuple(ranges), options)
+    return elements.Extensions(tuple(ranges), options)
 
 
-def read_range(cursor: Cursor, last: int) -> Range:
+def read_range(cursor: Cursor, last: int) -> elements.Range:
     start = cursor.integer()
     if not cursor.take("to"):
         return start, start
@@ -241,7 +222,7 @@ def read_range(cursor: Cursor, last: int) -> Range:
 # Enums and services.
 
 
-def read_enum(cursor: Cursor) -> Enum:
+def read_enum(cursor: Cursor) -> elements.Enum:
     name = cursor.word()
     constants, options, reserved = [], [], []
     cursor.open()
@@ -253,22 +234,22 @@ def read_enum(cursor: Cursor) -> Enum:
             options.append(read_option(cursor))
             cursor.expect(";")
         elif not is_constant and cursor.take("reserved"):
-            reserved.append(read_reserved(cursor, ENUM_NUMBER_MAX))
+            reserved.append(read_reserved(cursor, elements.ENUM_NUMBER_MAX))
         else:
             constants.append(read_constant(cursor))
-    return Enum(name, tuple(constants), tuple(options), tuple(reserved))
+    return elements.Enum(name, tuple(constants), tuple(options), tuple(reserved))
 
 
-def read_constant(cursor: Cursor) -> Constant:
+def read_constant(cursor: Cursor) -> elements.Constant:
     name = cursor.word()
     cursor.expect("=")
     number = cursor.integer()
     options = read_options(cursor)
     cursor.expect(";")
-    return Constant(name, number, options)
+    return elements.Constant(name, number, options)
 
 
-def read_service(cursor: Cursor) -> Service:
+def read_service(cursor: Cursor) -> elements.Service:
     name = cursor.word()
     rpcs, options = [], []
     cursor.open()
@@ -280,10 +261,10 @@ def read_service(cursor: Cursor) -> Service:
             rpcs.append(read_rpc(cursor))
         else:
             cursor.expect(";")
-    return Service(name, tuple(rpcs), tuple(options))
+    return elements.Service(name, tuple(rpcs), tuple(options))
 
 
-def read_rpc(cursor: Cursor) -> Rpc:
+def read_rpc(cursor: Cursor) -> elements.Rpc:
     name = cursor.word()
     request, is_request_streamed = read_rpc_type(cursor)
     cursor.expect("returns")
@@ -296,7 +277,9 @@ def read_rpc(cursor: Cursor) -> Rpc:
                 cursor.expect("option")
                 options.append(read_option(cursor))
                 cursor.expect(";")
-    return Rpc(name, request, response, is_request_streamed, is_response_streamed, tuple(options))
+    return elements.Rpc(
+        name, request, response, is_request_streamed, is_response_streamed, tuple(options)
+    )
 
 
 def read_rpc_type(cursor: Cursor) -> tuple[str, bool]:
@@ -307,7 +290,7 @@ def read_rpc_type(cursor: Cursor) -> tuple[str, bool]:
     return name, is_streamed
 
 
-def with_special_options_last(options: tuple[Option, ...]) -> tuple[Option, ...]:
-    """`default` and `json_name` are no options proper, and Confluent writes them last."""
+def with_special_options_last(options: tuple[elements.Option, ...]) -> tuple[elements.Option, ...]:
+    """Move `default` and `json_name`, which are not real options, to the end, as Confluent does."""
     special = [option for name in SPECIAL_OPTIONS for option in options if option.name == name]
     return (*(option for option in options if option.name not in SPECIAL_OPTIONS), *special)

@@ -1,4 +1,4 @@
-"""Reads options of a .proto text, and the values that they are given."""
+"""Parses options of a .proto text, and their values."""
 
 from headrace.serdes.protobuf.cursor import Cursor
 from headrace.serdes.protobuf.elements import Fields, Items, Option, Quoted, Value, Word
@@ -57,7 +57,7 @@ def read_items(cursor: Cursor) -> Items:
 
 
 def read_fields(cursor: Cursor) -> Fields:
-    """A message's text format. A key that comes twice has a list of values."""
+    """Parse a message's text format. A repeated key has a list of values."""
     end = "}" if cursor.step().text == "{" else ">"
     cursor.enter()
     found: dict[str, list[Value]] = {}
@@ -83,7 +83,7 @@ def read_key(cursor: Cursor) -> str:
 
 
 def together(values: list[Value]) -> Value:
-    """Several values as one list, and what they list in it; a single one as it is."""
+    """Join several values to one flat list; a single value is unchanged."""
     if len(values) == 1:
         return values[0]
     return Items(

@@ -1,4 +1,4 @@
-"""A .proto text as words, numbers, strings and signs, with comments and blanks left out."""
+"""Splits a .proto text into words, numbers, strings and signs, without comments and blanks."""
 
 import re
 from enum import Enum, auto
@@ -38,7 +38,7 @@ KINDS: dict[str | None, Kind] = {
     "word": Kind.WORD, "number": Kind.NUMBER, "string": Kind.STRING, "sign": Kind.SIGN,
     "unclosed": Kind.END,
 }  # fmt: skip
-"""Blanks have none. A comment that is not closed reaches to the end, whatever follows."""
+"""Blanks have no kind. An unclosed comment ends the text."""
 
 
 class Token(NamedTuple):
@@ -48,7 +48,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> list[Token]:
-    """All tokens, and one at the end that is none."""
+    """Return all tokens, followed by an END token."""
     tokens = []
     position = 0
     for found in TOKEN.finditer(text):
@@ -62,7 +62,7 @@ def tokens_of(text: str) -> list[Token]:
         if kind is not None:
             tokens.append(Token(kind, text[start:end], start))
     if position < len(text):
-        raise InvalidSchema(f"{place(text, position)}: no Protobuf begins like this")
+        raise InvalidSchema(f"{place(text, position)}: invalid character")
     tokens.append(Token(Kind.END, "", len(text)))
     return tokens
 
@@ -74,7 +74,7 @@ def place(text: str, position: int) -> str:
 
 
 def unquoted(token: str) -> bytes:
-    """The bytes that a string stands for."""
+    """Return the bytes of a string literal."""
     return ESCAPE.sub(unescaped, token[1:-1].encode())
 
 

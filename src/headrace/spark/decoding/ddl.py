@@ -4,19 +4,14 @@
 backticks, types are Spark's with all their spellings, struct fields are written `name: type`.
 """
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from headrace.serdes.sql_tokens import SqlSyntaxError, Token, tokens
 from headrace.spark.decoding.errors import InvalidSchema
 
-TOKEN = re.compile(
-    r"\s*(?:(?P<name>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
-    r"|(?P<word>\w+)|(?P<sign>[<>(),:])|(?P<end>$))"
-)
+_SIGNS = ("<", ">", "(", ")", ",", ":", "<>")
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 DEPTH_MAX = 32
@@ -47,17 +42,14 @@ TEXTS = ("CHAR", "CHARACTER", "VARCHAR")
 
 
 def schema_of(ddl: str) -> Any:
-    """The Arrow schema that this text declares, in Spark's types.
-
-    A column that is NOT NULL is not nullable here; who makes rows of bad payloads must loosen it.
-    """
+    """Parse DDL to an Arrow schema; a NOT NULL column is not nullable."""
     reader = Reader(ddl)
     fields = reader.fields(end="", colon_needed=False)
     return pa.schema(fields)
 
 
 def ddl_of(type_: Any) -> str:
-    """How Spark writes this Arrow type."""
+    """Format an Arrow type as Spark does."""
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision},{type_.scale})"
     if pa.types.is_struct(type_):
@@ -86,25 +78,16 @@ NAMES: dict[Any, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A piece of the text; `kind` is name, text, word, sign or end."""
-
-    kind: str
-    text: str
-    position: int
-
-
 class Reader:
-    """Reads a schema's text from left to right."""
+    """Parses a schema's text from left to right."""
 
     def __init__(self, ddl: str) -> None:
         self.ddl = ddl
-        self.tokens = list(tokens(ddl))
+        self.tokens = _tokens(ddl)
         self.index = 0
 
     def fields(self, *, end: str, colon_needed: bool, depth: int = 0) -> list[Any]:
-        """Columns, or a struct's fields, up to and including the sign that ends them."""
+        """Parse columns, or a struct's fields, including the sign that ends them."""
         if self.took(end):
             if not end:
                 raise self.refusal(
@@ -128,7 +111,7 @@ class Reader:
         type_ = self.type(depth)
         is_nullable = True
         comment = None
-        while self.token.kind == "word" and self.token.text.upper() in ("NOT", "COMMENT"):
+        while self.token.upper in ("NOT", "COMMENT"):
             if self.word() == "NOT":
                 if self.word() != "NULL":
                     raise self.refusal("has NOT without NULL")
@@ -155,19 +138,21 @@ class Reader:
                 value = self.type(depth + 1)
                 self.expect(">")
                 return pa.map_(key, value)
+            case "STRUCT" if self.took("<>"):
+                return pa.struct([])
             case "STRUCT":
                 self.expect("<")
                 return pa.struct(self.fields(end=">", colon_needed=False, depth=depth + 1))
             case _ if word in DECIMALS:
                 return self.decimal()
             case _ if word in TEXTS:
-                self.numbers()  # Spark reads CHAR(n) and VARCHAR(n) of outside data as STRING.
+                self.numbers()  # Spark reads CHAR(n) and VARCHAR(n) of external data as STRING.
                 return pa.string()
             case _ if word in SIMPLE:
                 return SIMPLE[word]
         raise self.refusal(
-            f"has the type {word}, which payloads cannot be read as; "
-            f"there are {', '.join(dict.fromkeys(NAMES.values()))}, DECIMAL, ARRAY, MAP, STRUCT"
+            f"has the type {word}, which payloads cannot have; "
+            f"use {', '.join(dict.fromkeys(NAMES.values()))}, DECIMAL, ARRAY, MAP or STRUCT"
         )
 
     def decimal(self) -> Any:
@@ -195,8 +180,8 @@ class Reader:
         return self.tokens[self.index]
 
     def took(self, sign: str) -> bool:
-        """Step over this sign, or over the end if it is empty, if it is here."""
-        if self.token.kind not in ("sign", "end") or self.token.text != sign:
+        """Skip this sign if it is next; an empty sign is the end."""
+        if self.token.kind not in ("mark", "end") or self.token.text != sign:
             return False
         if sign:
             self.index += 1
@@ -208,14 +193,14 @@ class Reader:
 
     def name(self) -> str:
         token = self.token
-        if token.kind not in ("name", "word"):
+        if token.kind not in ("quoted", "word", "number") or not token.value:
             raise self.refusal("needs a column's name")
         self.index += 1
-        return token.text[1:-1].replace("``", "`") if token.kind == "name" else token.text
+        return token.value
 
     def word(self) -> str:
         token = self.token
-        if token.kind != "word":
+        if token.kind not in ("word", "number"):
             raise self.refusal("needs a type")
         self.index += 1
         return token.text.upper()
@@ -225,22 +210,22 @@ class Reader:
         if token.kind != "text":
             raise self.refusal("needs a quoted comment")
         self.index += 1
-        return re.sub(r"\\(.)", r"\1", token.text[1:-1])
+        return token.value
 
     def refusal(self, why: str) -> InvalidSchema:
         shown = self.ddl if len(self.ddl) <= 200 else f"{self.ddl[:200]}..."
-        return InvalidSchema(f"the schema {why}, near character {self.token.position}: {shown}")
+        return InvalidSchema(f"the schema {why}, near character {self.token.start}: {shown}")
 
 
-def tokens(ddl: str) -> Iterator[Token]:
-    position = 0
-    while True:
-        match = TOKEN.match(ddl, position)
-        if match is None or match.lastgroup is None:
-            start = len(ddl) - len(ddl[position:].lstrip())
-            raise InvalidSchema(f"the schema has {ddl[start]!r} at character {start}: {ddl[:200]}")
-        kind = match.lastgroup
-        yield Token(kind, match[kind], match.start(kind))
-        if kind == "end":
-            return
-        position = match.end()
+def _tokens(ddl: str) -> list[Token]:
+    """Return the tokens, and a last one of the kind `end`."""
+    try:
+        found = tokens(ddl)
+    except SqlSyntaxError as error:
+        raise InvalidSchema(f"the schema cannot be read: {error}: {ddl[:200]}") from error
+    for token in found:
+        if token.kind == "mark" and token.text not in _SIGNS:
+            raise InvalidSchema(
+                f"the schema has {token.text!r} at character {token.start}: {ddl[:200]}"
+            )
+    return [*found, Token("end", "", "", len(ddl))]

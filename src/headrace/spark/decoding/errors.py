@@ -1,19 +1,19 @@
-"""What can be wrong with how payloads shall be read; a bad payload itself is a row, no error."""
+"""Errors of the decoding's configuration; a bad payload is a row with a message instead."""
 
 from headrace.errors import HeadraceError
 
 
 class DecodingError(HeadraceError):
-    """Payloads cannot be decoded at all, whatever they hold."""
+    """Base of the errors that prevent all decoding."""
 
 
 class InvalidSchema(DecodingError):
-    """A schema's text is not one, or is not one that rows can have."""
+    """A schema cannot be parsed, or has no columns for rows."""
 
 
 class InvalidFormatOption(DecodingError):
-    """An option of a payload format is missing, unknown or makes no sense."""
+    """An option of a payload format is missing or invalid."""
 
 
 class RegistryUnavailable(DecodingError):
-    """A schema registry did not answer, so a whole batch cannot be read now."""
+    """The schema registry did not answer, so the batch cannot be read now."""

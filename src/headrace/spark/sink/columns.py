@@ -1,4 +1,4 @@
-"""From the DataFrame's columns to the parts of records, a whole Arrow batch at a time."""
+"""The parts of records from the DataFrame's columns, one Arrow batch at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,15 @@ from pyspark.sql.types import (
 
 from headrace.spark.sink.errors import WrongColumns
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.sink.registry_values import RegistryValues
-from headrace.spark.sink.values import json_values
+from headrace.spark.sink.values import RegistryValues, json_values
 
 IGNORED = frozenset({"offset", "timestampType"})
-"""What the source adds and no record can be told: so a topic can be copied as it is read."""
+"""Columns of the source that records do not have; ignored, so that a topic can be copied."""
 
 ANY_PARTITION = -1
 NOW = 0
 FIRST_MS = 1
-"""The earliest time that librdkafka can be told: it takes 0 for none, and puts the moment in."""
+"""The earliest time for librdkafka, which replaces 0 by the current time."""
 
 Payload = bytes | str | None
 Headers = list[tuple[str, bytes | None]]
@@ -58,7 +57,7 @@ _PARTS: dict[str, tuple[Callable[[DataType], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Records of one Arrow batch, part by part; a part that no row has is None."""
+    """The records of one Arrow batch, part by part; missing parts are None."""
 
     values: list[Payload]
     keys: list[Payload] | None
@@ -69,22 +68,22 @@ class Rows:
 
     @property
     def is_plain(self) -> bool:
-        """Whether records are nothing but keys and values for one topic."""
+        """Return whether the records are only keys and values for one topic."""
         return not (self.topics or self.partitions or self.headers or self.timestamps_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns make which part of a record."""
+    """The columns of each part of a record."""
 
     parts: frozenset[str]
     value_columns: tuple[str, ...]
-    """Those of which the value is made; none if there is a column `value`."""
+    """The columns in the value; empty if there is a column `value`."""
     registry_values: RegistryValues | None = None
-    """What writes the values by a schema; without it they are plain JSON."""
+    """Serializes values by a schema; without it they are plain JSON."""
 
     def rows(self, batch: Any) -> Rows:
-        """The parts of all records of a RecordBatch."""
+        """Return the parts of all records of a RecordBatch."""
         return Rows(
             values=self._values(batch),
             keys=_payloads(batch.column("key")) if "key" in self.parts else None,
@@ -108,13 +107,13 @@ class Columns:
 
 
 def columns_of(schema: StructType, options: SinkOptions) -> Columns:
-    """Decide what each column is for, or say what is wrong with them."""
+    """Assign the columns to the parts of records, or raise `WrongColumns`."""
     kinds = {field.name: field.dataType for field in schema.fields}
     parts = {name for name in _PARTS if name in kinds}
     if options.topic is not None:
         parts.discard("topic")
     elif "topic" not in parts:
-        raise WrongColumns("where do the records go? Set the option topic, or add a column `topic`")
+        raise WrongColumns("the topic is missing: set the option topic, or add a column `topic`")
     value_columns: tuple[str, ...] = ()
     if options.is_value_of_columns:
         parts = {name for name in parts - {"value"} if name == "key" or _fits(name, kinds[name])}
@@ -144,23 +143,23 @@ def _registry_values(options: SinkOptions) -> RegistryValues | None:
 
 
 def _value_columns(names: Sequence[str], parts: set[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    """What the value is made of; a time is told twice, as it may well be the event's."""
+    """Choose the columns in the value; `timestamp` is included, as it may be the event's time."""
     for name in wanted:
         if name not in names:
             raise WrongColumns(
-                f"value.columns names `{name}`, and the columns are {', '.join(names)}"
+                f"value.columns names the unknown column `{name}`; columns: {', '.join(names)}"
             )
     chosen = tuple(wanted) or tuple(name for name in names if name not in parts - {"timestamp"})
     if not chosen:
-        raise WrongColumns("value.format finds no column that the value could be made of")
+        raise WrongColumns("value.format needs at least one column for the value")
     return chosen
 
 
 def _check_all_are_used(kinds: dict[str, DataType], parts: set[str]) -> None:
     if "value" not in parts:
         raise WrongColumns(
-            f"there is no column `value` among {', '.join(kinds) or 'no columns'}: make one, as by"
-            " to_json(struct(*)), or set value.format=json"
+            f"there is no column `value` among {', '.join(kinds) or 'no columns'}: add one, for"
+            " example by to_json(struct(*)), or set value.format=json"
         )
     unused = [name for name in kinds if name not in _PARTS and name not in IGNORED]
     if unused:
@@ -172,7 +171,7 @@ def _check_all_are_used(kinds: dict[str, DataType], parts: set[str]) -> None:
 
 
 def _payloads(column: Any) -> list[Payload]:
-    """Bytes of text and bytes alike: text is UTF-8 in Arrow already, so it is not decoded."""
+    """Return text and bytes as bytes: text is UTF-8 in Arrow, so it is not decoded."""
     import pyarrow as pa
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -1,18 +1,17 @@
-"""A batch becomes visible as a whole: tasks prepare transactions, the driver commits them.
+"""Atomic batches in two phases: tasks prepare transactions, and the driver commits them.
 
-Each task writes its rows and its token in a transaction and leaves that open. When all have, the
-driver adds its decision, the list of all transactions, to that of task 0, commits this one first,
-and then the others: a transaction belongs to a producer id and epoch, not to a connection, so
-whoever knows these can end it. What a crash leaves behind:
+Each task writes its rows and its token in a transaction and leaves it open. Then the driver adds
+its decision, the list of all transactions, to that of task 0, commits this one first, and then the
+others. A transaction belongs to a producer id and epoch, not to a connection, so any process with
+these can end it. After a crash
 
-- before task 0 is committed: nothing is visible; the retry's tasks claim the same transactional
-  ids, which aborts what is open, and write again, cut into tasks in any way;
-- after it: the retry commits the transactions that the decision names and skips the batch. Only
-  where one of them has timed out must its task write again, and then the retry has to be cut into
-  tasks as before: another number is refused.
+- before the commit of task 0, nothing is visible. The retry's tasks claim the same transactional
+  ids, which aborts the open transactions, and write again, with any number of tasks;
+- after it, the retry commits the transactions of the decision and skips the batch. If one has timed
+  out, its task must write again, and the retry needs the same number of tasks.
 
-Two runs of one query fight for the transactional id of task 0, which is why that task prepares a
-transaction even without rows; who loses it commits nothing.
+Two runs of one query compete for the transactional id of task 0, so this task prepares a
+transaction even without rows. The run that loses it commits nothing.
 """
 
 import logging
@@ -34,7 +33,7 @@ from headrace.spark.sink.errors import Fenced, OtherTasks, SinkError
 from headrace.spark.sink.token_log import TokenLog
 from headrace.spark.sink.tokens import Decision, Prepared, transactional_id
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _LOST = (
     InvalidProducerEpoch,
@@ -47,7 +46,7 @@ _LOST = (
 
 
 class _EndTxnRequest(EndTxnRequest):
-    """From version 5 on the epoch moves with each transaction, which librdkafka does not expect."""
+    """Limited to version 4: later ones increase the epoch, which librdkafka does not expect."""
 
     VERSIONS = range(5)
 
@@ -62,7 +61,7 @@ class Epochs:
         self._admin = admin
 
     def must_write(self, epoch: int, task: int) -> bool:
-        """Whether a task's rows are still to be written."""
+        """Return whether a task's rows still have to be written."""
         decision = self.log.decision(self.writer)
         if decision is None or decision.epoch < epoch:
             return True
@@ -74,14 +73,12 @@ class Epochs:
         return task in missing
 
     def commit(self, epoch: int, tasks: int, prepared: Sequence[Prepared]) -> None:
-        """Make a batch visible, unless it is already; raises before anything is, or not at all."""
+        """Make a batch visible unless it is already; an error means that nothing is visible."""
         decision = self.log.decision(self.writer)
         if decision is not None and decision.epoch > epoch:
-            logger.warning(
-                "batch %d of %s is not written: batch %d is written already",
-                epoch,
-                self.writer,
-                decision.epoch,
+            _log.warning(
+                "batch skipped, a later one is written",
+                extra={"batch": epoch, "writer": self.writer, "written_batch": decision.epoch},
             )
             self.abort(prepared)
             return
@@ -105,50 +102,46 @@ class Epochs:
             self._claim(range(tasks, decision.tasks))
 
     def commit_prepared(self, prepared: Iterable[Prepared]) -> None:
-        """Commit transactions, the first task's first."""
+        """Commit transactions in the order of tasks."""
         for one in sorted(prepared, key=_task):
             if not self._end(one, committed=True):
                 raise self._lost(one)
 
     def abort(self, prepared: Collection[Prepared], tasks: int = 0) -> None:
-        """Take back what tasks have prepared; what cannot be reached now times out.
+        """Abort prepared transactions, and those that other tasks of `tasks` may have open.
 
-        Of `tasks` those that have prepared nothing may have been cut off in the middle.
+        Transactions that cannot be reached now time out.
         """
         self._claim(set(range(tasks)) - {one.task for one in prepared})
         for one in prepared:
             try:
                 self._end(one, committed=False)
             except HeadraceError as error:
-                logger.warning(
-                    "transaction %s is left to time out: %s",
-                    transactional_id(self.writer, one.task),
-                    error,
-                )
+                _warn_of_timeout(transactional_id(self.writer, one.task), error)
 
     def _finish(self, decision: Decision) -> set[int]:
-        """Do what was decided, after a crash; the tasks whose transactions are lost are left."""
+        """Commit a decision after a crash; return the tasks whose transactions are lost."""
         if decision.topic != self._topic:
             raise SinkError(
                 f"{self.writer!r} has written batch {decision.epoch} to"
-                f" {_topic_text(decision.topic)}, and would now to {_topic_text(self._topic)}:"
-                " give each write a token.writer of its own"
+                f" {_topic_text(decision.topic)}, and would now write to"
+                f" {_topic_text(self._topic)}: give each write its own token.writer"
             )
         history = self.log.history(self.writer)
         open_ = [one for one in decision.transactions if not history.has(one)]
         return {one.task for one in open_ if not self._end(one, committed=True)}
 
     def _claim(self, tasks: Iterable[int]) -> None:
-        """Abort what a crashed attempt may have left open under ids that are not used any more.
+        """Abort transactions of tasks that the retry of a crashed attempt does not have.
 
-        It would hold up readers of committed records until it times out.
+        Readers of committed records would wait until they time out.
         """
         for task in tasks:
             name = transactional_id(self.writer, task)
             try:
                 self._admin.transactions.terminate(name)
             except HeadraceError as error:
-                logger.warning("transaction %s is left to time out: %s", name, error)
+                _warn_of_timeout(name, error)
 
     def _decide(self, decision: Decision, first: Prepared) -> None:
         try:
@@ -158,14 +151,13 @@ class Epochs:
 
     def _lost(self, prepared: Prepared) -> Fenced:
         return Fenced(
-            f"the transaction {transactional_id(self.writer, prepared.task)!r} is not ours any"
-            " more: it took longer than kafka.transaction.timeout.ms, or another attempt (a second"
-            " run of this query, spark.speculation) has claimed its id; the batch can be tried"
-            " again"
+            f"the transaction {transactional_id(self.writer, prepared.task)!r} is lost: it took"
+            " longer than kafka.transaction.timeout.ms, or another attempt (a second run of this"
+            " query, spark.speculation) has claimed its id; the batch can be retried"
         )
 
     def _end(self, prepared: Prepared, *, committed: bool) -> bool:
-        """End a transaction; false if it is lost. One that ended so already has not been."""
+        """End a transaction; return False if it is lost. Repeating the end is fine."""
         name = transactional_id(self.writer, prepared.task)
         request = _EndTxnRequest(
             transactional_id=name,
@@ -187,15 +179,19 @@ class Epochs:
         return True
 
 
+def _warn_of_timeout(name: str, error: HeadraceError) -> None:
+    _log.warning("transaction left to time out", extra={"transaction": name, "error": str(error)})
+
+
 def _other_tasks(
     writer: str, decision: Decision, tasks: int, *, at_least: bool = False
 ) -> OtherTasks:
     now = f"at least {tasks}" if at_least else str(tasks)
     return OtherTasks(
         f"batch {decision.epoch} of {writer!r} was committed in part by {decision.tasks} tasks, and"
-        f" its retry has {now}: which rows are missing cannot be known. Let the retry have the same"
-        " tasks (the same partitions of the source, spark.sql.shuffle.partitions, coalesce), or"
-        " write through one task, which is never committed in part"
+        f" its retry has {now}, so the missing rows are unknown. Run the retry with the same number"
+        " of tasks (the same partitions of the source, spark.sql.shuffle.partitions, coalesce), or"
+        " write with one task, which is never committed in part"
     )
 
 

@@ -1,14 +1,14 @@
-"""What the sink refuses, and why."""
+"""Errors of the sink."""
 
 from headrace.errors import HeadraceError
 
 
 class SinkError(HeadraceError):
-    """The sink cannot write; the message says what to do."""
+    """The sink cannot write; the message gives the remedy."""
 
 
 class WrongOption(SinkError):
-    """An option of the sink is missing or has a value that it cannot have."""
+    """An option of the sink is missing or invalid."""
 
 
 class WrongColumns(SinkError):
@@ -20,4 +20,4 @@ class Fenced(SinkError):
 
 
 class OtherTasks(SinkError):
-    """A batch that was written in part comes again, cut into other tasks."""
+    """A partly written batch is repeated with another number of tasks."""

@@ -1,4 +1,4 @@
-"""The sink's options: Kafka's own behind `kafka.`, and a few of ours."""
+"""The sink's options, and client properties with the prefix `kafka.`."""
 
 import enum
 from collections.abc import Mapping
@@ -7,33 +7,34 @@ from dataclasses import dataclass, field
 from headrace.spark.option_names import (
     CLIENT_PREFIX,
     PASSED_OVER,
+    REGISTRY_LOGIN,
+    REGISTRY_OPTIONS,
+    REGISTRY_SUBJECT,
+    REGISTRY_URL,
     Side,
     given_properties,
     is_for_java,
     option_complaint,
     property_complaint,
 )
+from headrace.spark.option_values import OptionValues
 from headrace.spark.sink.errors import WrongOption
 
 TOKEN_TOPIC = "__headrace_sink_tokens"
 TRANSACTION_TIMEOUT_MS = 900_000
-"""The most that brokers allow unless told otherwise: a transaction lasts as long as its batch."""
-
-REGISTRY_URL = "schema.registry.url"
-REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
-REGISTRY_SUBJECT = "schema.registry.subject"
+"""The brokers' default maximum, because a transaction lasts as long as its batch."""
 
 _BY_SCHEMA = ("json", "avro", "protobuf")
 SINK_OPTIONS = (
     *("topic", "guarantee", "token.writer", "token.batch", "token.topic", "singleTransaction"),
     *("value.format", "value.columns", "schema"),
-    *(REGISTRY_URL, REGISTRY_LOGIN, REGISTRY_SUBJECT),
+    *REGISTRY_OPTIONS,
 )
-"""What a write may be told, besides client properties."""
+"""The options of a write apart from client properties."""
 
 
 class Guarantee(enum.Enum):
-    """What becomes of a batch that is written again after a failure."""
+    """The guarantee for a batch that is repeated after a failure."""
 
     EXACTLY_ONCE = "exactly-once"
     IDEMPOTENT = "idempotent"
@@ -42,10 +43,10 @@ class Guarantee(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """A registry by whose schema values are written: the one given, or the subject's newest."""
+    """A registry for values, with a schema or a subject whose newest schema is used."""
 
     url: str = field(repr=False)
-    """It may have a login before the host."""
+    """It may contain a login."""
     format: str
     login: str = field(default="", repr=False)
     schema: str = ""
@@ -54,10 +55,10 @@ class RegistryOptions:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """What the user asked for, checked."""
+    """The checked options."""
 
     properties: Mapping[str, str] = field(repr=False)
-    """Client properties; they may hold a password, so they are not shown."""
+    """Client properties, which may contain a password."""
     topic: str | None = None
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     writer: str | None = None
@@ -66,12 +67,12 @@ class SinkOptions:
     is_single_transaction: bool = False
     is_json: bool = False
     value_columns: tuple[str, ...] = ()
-    """Which columns a value has; none means all that have no other part in the record."""
+    """The columns in the value; empty for all without another part in the record."""
     registry: RegistryOptions | None = None
 
     @property
     def is_value_of_columns(self) -> bool:
-        """Whether the value is made of columns, and is not itself one."""
+        """Return whether the value is built from columns rather than being one."""
         return self.is_json or self.registry is not None
 
     @property
@@ -84,21 +85,22 @@ class SinkOptions:
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """Check options whose names may come in any case, as Spark's do."""
+    """Parse and check options, whose names are case-insensitive."""
     options = {name.lower(): value for name, value in given.items()}
     for name in options.keys() - PASSED_OVER:
         if not name.startswith(CLIENT_PREFIX) and (wrong := option_complaint(name, SINK_OPTIONS)):
             raise WrongOption(wrong)
+    values = OptionValues(options, WrongOption)
     checked = SinkOptions(
         properties=_client_properties(options),
         topic=options.get("topic"),
         guarantee=_guarantee(options.get("guarantee", Guarantee.EXACTLY_ONCE.value)),
         writer=options.get("token.writer"),
-        batch=_batch(options.get("token.batch")),
+        batch=values.number("token.batch", 0),
         token_topic=options.get("token.topic", TOKEN_TOPIC),
-        is_single_transaction=_flag(options, "singleTransaction"),
+        is_single_transaction=values.flag("singleTransaction"),
         is_json=_format(options) == "json" and not options.get(REGISTRY_URL),
-        value_columns=_names(options.get("value.columns", "")),
+        value_columns=values.words("value.columns"),
         registry=_registry(options),
     )
     if checked.is_single_transaction and not checked.is_transactional:
@@ -129,21 +131,6 @@ def _guarantee(text: str) -> Guarantee:
         raise WrongOption(f"guarantee must be one of {names}, not {text!r}") from None
 
 
-def _batch(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isdigit():
-        raise WrongOption(f"token.batch must be a number from 0 on, not {text!r}")
-    return int(text)
-
-
-def _flag(options: Mapping[str, str], name: str) -> bool:
-    text = options.get(name.lower(), "false").lower()
-    if text not in ("true", "false"):
-        raise WrongOption(f"{name} must be true or false, not {text!r}")
-    return text == "true"
-
-
 def _format(options: Mapping[str, str]) -> str:
     text = options.get("value.format", "bytes")
     if text not in ("bytes", *_BY_SCHEMA):
@@ -168,7 +155,3 @@ def _registry(options: Mapping[str, str]) -> RegistryOptions | None:
         options.get("schema", ""),
         options.get(REGISTRY_SUBJECT, "").strip(),
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,4 +1,4 @@
-"""Records of whole Arrow batches into Kafka, bounded in memory, the first failure ending it."""
+"""A producer for the records of Arrow batches, with bounded memory; the first failure ends it."""
 
 import time
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.librdkafka import TimedOut, created, exception_for, raised
 from headrace.client.librdkafka_log import FoldedLog
-from headrace.client.producer_transactions import Transactions
+from headrace.client.producer_transactions import ProducerTransactions
 from headrace.client.properties import split
 from headrace.errors import HeadraceError, InvalidTransactionTimeout, ProducerFenced
 from headrace.spark.sink.columns import ANY_PARTITION, NOW, Rows
@@ -22,10 +22,10 @@ IN_FLIGHT_RECORDS_MAX = 500_000
 
 _POLL_S = 0.02
 _REASON_S_MAX = 1.0
-"""How long a failure is waited for that explains those which follow from it."""
+"""The wait for the failure that causes the first ones."""
 _TOPIC_ATTEMPTS = 30
 _TOPIC_LOOKS = 3
-"""How often a topic is looked for that nobody is about to make."""
+"""Lookups of a topic that brokers do not create."""
 _TOPIC_PAUSE_S = 0.1
 _MAKES_TOPICS = "allow.auto.create.topics"
 _FENCED = frozenset(
@@ -35,19 +35,19 @@ _NO_TOPIC = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PA
 _CONSEQUENCES = frozenset(
     {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._STATE, KafkaError._FATAL}
 )
-"""Errors of records that fail only because something else has failed."""
+"""Errors that follow from another failure."""
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace-sink",
     "acks": "all",
     "linger.ms": 5,
-    "partitioner": "murmur2_random",  # Java's choice: the same key meets the same partition.
+    "partitioner": "murmur2_random",  # The same partition for a key as Java's default.
     "batch.num.messages": 100_000,
-    "message.max.bytes": 1_000_000_000,  # The topic's own limit decides, not the client's.
+    "message.max.bytes": 1_000_000_000,  # The topic's limit applies instead.
     "queue.buffering.max.messages": 2 * IN_FLIGHT_RECORDS_MAX,
-    "queue.buffering.max.kbytes": 2_097_151,  # Bounded here, so that no record is refused.
+    "queue.buffering.max.kbytes": 2_097_151,  # `_make_room` bounds the queue.
     "topic.metadata.propagation.max.ms": 5_000,
     "enable.metrics.push": False,
-    # A task's producer lives for moments; waiting for connections would be most of its life.
+    # A task's producer is short-lived, so it connects to all brokers at once.
     "enable.sparse.connections": False,
 }
 
@@ -55,12 +55,13 @@ _DEFAULTS: dict[str, Any] = {
 class SinkProducer:
     """Sends one task's records; with a transactional id, in one transaction.
 
-    As a context it aborts what was sent if its block raises; else the transaction stays open.
+    As a context manager it aborts the transaction on an exception, and leaves it open otherwise.
     """
 
     def __init__(self, options: SinkOptions, transactional_id: str | None = None) -> None:
         given, own = split(options.properties)
-        # More tasks than one are told when one has begun: a refused write must leave no topic.
+        # With singleTransaction a second task is an error, and a failed write must not leave a
+        # topic, so brokers do not create it.
         makes_topics = {_MAKES_TOPICS: not options.is_single_transaction}
         chosen = {**_DEFAULTS, **makes_topics, **given}
         settings = {**chosen, "logger": FoldedLog(), **_guaranteed(options)}
@@ -71,7 +72,7 @@ class SinkProducer:
         self._makes_topics = str(chosen[_MAKES_TOPICS]).lower() == "true"
         self._is_transactional = transactional_id is not None
         self._producer = created(confluent_kafka.Producer, settings)
-        self._transactions = Transactions(self._producer, own.max_block_s)
+        self._transactions = ProducerTransactions(self._producer, own.max_block_s)
         self._failure: KafkaError | None = None
         self._failed_at = ""
         self._token_offset = -1
@@ -86,7 +87,7 @@ class SinkProducer:
                 self._transactions.abort()
 
     def begin(self) -> None:
-        """Claim the transactional id, which aborts what its last owner left, and begin."""
+        """Claim the transactional id, which aborts its open transaction, and begin."""
         try:
             self._transactions.begin()
         except InvalidTransactionTimeout:
@@ -99,7 +100,7 @@ class SinkProducer:
             raise Fenced(f"another attempt of this task has taken over: {error}") from None
 
     def require_topic(self, topic: str) -> None:
-        """Fail soon and clearly if a topic is missing; a broker may create it as it is named."""
+        """Raise an error if a topic is missing; brokers may create it at the lookup."""
         for _ in range(_TOPIC_ATTEMPTS if self._makes_topics else _TOPIC_LOOKS):
             try:
                 found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
@@ -114,12 +115,12 @@ class SinkProducer:
         if self._makes_topics:
             raise missing
         raise SinkError(
-            f"{missing}, and singleTransaction=true makes none: create it first, or let brokers do"
-            f" it by kafka.{_MAKES_TOPICS}=true"
+            f"{missing}, and singleTransaction=true does not create topics: create it first, or set"
+            f" kafka.{_MAKES_TOPICS}=true"
         )
 
     def send(self, rows: Rows, size_bytes: int) -> None:
-        """Hand over records, after waiting for room; raises the failure of any before."""
+        """Send records, after waiting for room; raise the failure of earlier ones."""
         self._make_room(len(rows.values), size_bytes)
         try:
             if rows.is_plain:
@@ -131,7 +132,7 @@ class SinkProducer:
         self._poll(0)
 
     def send_token(self, topic: str, partition: int, key: bytes, value: bytes | None) -> int:
-        """Write the last record, wait until all are acknowledged, and tell this one's offset."""
+        """Send the last record, wait for all acknowledgements, and return its offset."""
         try:
             self._producer.produce(topic, value, key, partition, on_delivery=self._on_token)
         except KafkaException as error:
@@ -140,33 +141,32 @@ class SinkProducer:
         return self._token_offset
 
     def flush(self) -> None:
-        """Wait until all is acknowledged.
+        """Wait until all records are acknowledged, at most delivery.timeout.ms.
 
-        Bounded: librdkafka gives a record up after delivery.timeout.ms, and that is a failure.
-        Not by confluent-kafka's own flush: a fatal error leaves it as an exception that no
-        `except` knows, if callbacks are called after it.
+        confluent-kafka's own flush is not used, because callbacks after a fatal error make it raise
+        an exception that cannot be caught.
         """
         while len(self._producer):
             self._poll(_POLL_S)
         self._poll(0)
 
     def _poll(self, timeout_s: float) -> None:
-        """Hear of outcomes, and raise the first failure that explains something."""
-        self._hear(timeout_s)
+        """Handle delivery reports, and raise the first failure that is a cause."""
+        self._serve(timeout_s)
         if self._failure is not None:
             deadline = time.monotonic() + _REASON_S_MAX
             while self._lacks_reason() and time.monotonic() < deadline:
-                self._hear(_POLL_S)
+                self._serve(_POLL_S)
             raise explained(self._failure, self._failed_at)
 
-    def _hear(self, timeout_s: float) -> None:
+    def _serve(self, timeout_s: float) -> None:
         try:
             self._producer.poll(timeout_s)
         except KafkaException as error:
             self._fail(error.args[0])
 
     def _lacks_reason(self) -> bool:
-        """Whether only consequences were heard of; the records behind them may be told later."""
+        """Return whether only consequences were reported, and other reports may follow."""
         is_consequence = self._failure is not None and self._failure.code() in _CONSEQUENCES
         return is_consequence and len(self._producer) > 0
 
@@ -185,7 +185,7 @@ class SinkProducer:
             self._fail(refused, topic)
 
     def _send_apart(self, rows: Rows) -> None:
-        """Record by record: librdkafka's batches carry neither headers nor times."""
+        """Send one by one, because librdkafka's batches support neither headers nor times."""
         count = len(rows.values)
         topics = rows.topics or [self._topic()] * count
         produce = self._producer.produce
@@ -198,7 +198,7 @@ class SinkProducer:
             rows.timestamps_ms or [NOW] * count,
             strict=True,
         ):
-            # By position: topic, value, key, partition, callback, its other name, time, headers.
+            # Positions: topic, value, key, partition, callback, its alias, timestamp, headers.
             produce(topic, value, key, partition, self._on_delivery, None, timestamp_ms, headers)
 
     def _topic(self) -> str:
@@ -206,7 +206,7 @@ class SinkProducer:
         return self._options.topic
 
     def _make_room(self, count: int, size_bytes: int) -> None:
-        """Wait until these records fit into the bound, judged by their own mean size."""
+        """Wait until these records fit into the bound, by their mean size."""
         mean_bytes = size_bytes // max(1, count) + 1
         bound = min(IN_FLIGHT_BYTES_MAX // mean_bytes, IN_FLIGHT_RECORDS_MAX)
         while len(self._producer) > max(1, bound - count):
@@ -221,31 +221,33 @@ class SinkProducer:
         self._token_offset = message.offset() or 0
 
     def _fail(self, error: KafkaError, topic: str = "") -> None:
-        """Keep the first failure that explains something."""
+        """Keep the first failure that is a cause."""
         if self._failure is None or self._failure.code() in _CONSEQUENCES:
             self._failure, self._failed_at = error, topic
 
 
 def explained(error: KafkaError, topic: str) -> HeadraceError:
-    """A failure to write, with what to do about it."""
+    """Translate a failure to an error with a remedy."""
     code = error.code()
     where = f"topic {topic!r}" if topic else "the sink"
     if code in _FENCED:
         return Fenced(
-            f"{where}: the transaction is not ours any more: another attempt of this task has"
-            " taken over, or it took longer than kafka.transaction.timeout.ms"
+            f"{where}: the transaction is lost: another attempt of this task has taken over, or it"
+            " took longer than kafka.transaction.timeout.ms"
         )
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         return SinkError(
-            f"{where} does not take so large a batch of records: raise its max.message.bytes, or,"
-            " if no single record is that large, lower kafka.batch.size"
+            f"{where} rejects a batch of this size: raise its max.message.bytes, or, if no single"
+            " record is that large, lower kafka.batch.size"
         )
     if code in _NO_TOPIC:
         return SinkError(f"{where} does not exist: create it first")
     if code == KafkaError._UNKNOWN_PARTITION:
         return SinkError(f"{where} does not have the partition that a row names")
     if code in (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT):
-        return TimedOut(f"{where}: no broker took the records within kafka.delivery.timeout.ms")
+        return TimedOut(
+            f"{where}: no broker acknowledged the records within kafka.delivery.timeout.ms"
+        )
     return exception_for(error, where)
 
 

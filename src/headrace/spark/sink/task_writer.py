@@ -1,4 +1,4 @@
-"""One task's part of a write, as it runs on an executor."""
+"""The part of a write that runs in a task."""
 
 import logging
 from collections.abc import Iterator
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
     from headrace.spark.sink.producing import SinkProducer
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 TIMEOUT_S = 60.0
-"""How long the brokers may be away while tokens are read and transactions ended."""
+"""The time for unavailable brokers while tokens are read and transactions ended."""
 _SLICE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One batch of one writer; only one that is kept can come again and be known."""
+    """One batch of one writer; only kept ones are recognised when they are repeated."""
 
     writer: str
     number: int
@@ -41,7 +41,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class TaskWritten(WriterCommitMessage):
-    """What a task tells the driver: its rows wait in a transaction, or were written before."""
+    """A task's message to the driver: its open transaction, or that it was skipped."""
 
     epoch: Epoch
     prepared: Prepared | None = None
@@ -49,16 +49,16 @@ class TaskWritten(WriterCommitMessage):
 
 
 class TaskWriter:
-    """Writes the rows of one task; pickled to the executors."""
+    """Writes the rows of one task; executors unpickle it."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self.options = options
         self._columns = columns_of(schema, options)
 
     def write(self, batches: Iterator["RecordBatch"], epoch: Epoch, task: int) -> TaskWritten:
-        """Write the rows, if there are any and they are not written yet.
+        """Write the rows unless they are written already.
 
-        All batches are taken in any case: state stores upstream commit once theirs are.
+        All batches are consumed in any case, because state stores upstream commit after that.
         """
         if self.options.is_single_transaction and task > 0:
             raise not_single(f"at least {task + 1}")
@@ -66,7 +66,7 @@ class TaskWriter:
         if first is not None:
             batches = chain([first], batches)
         elif task > 0 or not self.options.is_transactional:
-            return TaskWritten(epoch)  # Task 0 is needed for the decision; see `epochs`.
+            return TaskWritten(epoch)  # Task 0 carries the decision; see `epochs`.
         if self.options.is_transactional:
             return self._write_once(batches, epoch, task)
         self._write_plainly(batches)
@@ -86,7 +86,7 @@ class TaskWriter:
             epochs = Epochs(admin, log, epoch.writer, self.options.topic)
             if not epoch.is_kept or epochs.must_write(epoch.number, task):
                 return TaskWritten(epoch, self._prepare(batches, epoch, task, log))
-        logger.info("batch %d of %s is written already", epoch.number, epoch.writer)
+        _log.info("batch already written", extra={"batch": epoch.number, "writer": epoch.writer})
         for _ in batches:
             pass
         return TaskWritten(epoch, is_skipped=True)
@@ -94,10 +94,10 @@ class TaskWriter:
     def _prepare(
         self, batches: Iterator["RecordBatch"], epoch: Epoch, task: int, log: TokenLog
     ) -> Prepared:
-        """Write rows and token in a transaction that stays open: the driver ends it."""
+        """Write rows and token in a transaction that the driver ends."""
         from headrace.spark.sink.producing import SinkProducer
 
-        # Without a value the token is gone after compaction; its batch tells the producer.
+        # Compaction removes a token without a value; its batch still identifies the producer.
         token = msgspec.json.encode(Token(epoch.number)) if epoch.is_kept else None
         partition = partition_of(epoch.writer)
         with SinkProducer(self.options, transactional_id(epoch.writer, task)) as producer:
@@ -108,7 +108,7 @@ class TaskWriter:
             return log.prepared(task, partition, offset)
 
     def _send(self, producer: "SinkProducer", batches: Iterator["RecordBatch"]) -> None:
-        """Send the rows; brokers may make the topic, so it is named once there are records."""
+        """Send the rows; the topic is looked up at the first one, as brokers may create it then."""
         topic = self.options.topic
         for batch in batches:
             for piece in _pieces(batch):
@@ -121,13 +121,13 @@ class TaskWriter:
 
 def not_single(tasks: str) -> WrongOption:
     return WrongOption(
-        f"singleTransaction=true needs all rows in one task, and there are {tasks}: put"
+        f"singleTransaction=true needs all rows in one task, and there are {tasks}: add"
         " coalesce(1) before the write"
     )
 
 
 def _pieces(batch: "RecordBatch") -> Iterator["RecordBatch"]:
-    """Slices of some megabytes: Arrow's batches are bounded in rows, and rows can be large."""
+    """Slice a batch to some megabytes: Arrow bounds rows only, and rows can be large."""
     count = max(1, batch.num_rows * _SLICE_BYTES // max(1, batch.nbytes))
     for start in range(0, batch.num_rows, count):
         yield batch.slice(start, count)

@@ -1,7 +1,7 @@
-"""The token topic at the brokers: made when missing, read from its end, appended to.
+"""The token topic: created if missing, read from its end, and appended to.
 
-A writer that is at work has its last decision near the end of its partition, so reading goes
-backwards in growing steps and mostly ends with the first.
+The last decision of an active writer is near the end of its partition, so reads go backwards in
+growing steps, and mostly need one.
 """
 
 import time
@@ -20,12 +20,6 @@ from headrace.errors import (
     error_for,
 )
 from headrace.protocol.batches import Record, build_batch, headers, read_header
-from headrace.protocol.schemas.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
 from headrace.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -45,7 +39,7 @@ from headrace.spark.sink.tokens import (
 
 _CONFIGS = {
     "cleanup.policy": "compact",
-    # The newest segment is never compacted, so small ones keep the topic small.
+    # The newest segment is never compacted, so small segments keep the topic small.
     "segment.bytes": str(4 << 20),
     "min.cleanable.dirty.ratio": "0.1",
 }
@@ -58,7 +52,7 @@ _SEQUENCE_MAX = 0x7FFFFFFF
 
 
 class _ProduceRequest(ProduceRequest):
-    """From version 12 on brokers expect the newer transactions that librdkafka does not make."""
+    """Limited to version 11: later ones imply newer transactions, which librdkafka lacks."""
 
     VERSIONS = range(3, 12)
 
@@ -72,7 +66,7 @@ class TokenLog:
         self._cluster = admin.cluster
 
     def ensure(self) -> None:
-        """Create the topic if it is missing; refuse one that would forget."""
+        """Create the topic if it is missing, and check its configuration."""
         found, _ = self._admin.topics.describe([self.topic])
         if not found:
             self._create()
@@ -89,12 +83,12 @@ class TokenLog:
         )
         if policy != "compact":
             raise WrongOption(
-                f"the token topic {self.topic!r} has cleanup.policy={policy}: what it forgets is"
-                " written twice, so it must be compact"
+                f"the token topic {self.topic!r} has cleanup.policy={policy} and must have compact:"
+                " batches whose tokens are deleted would be written twice"
             )
 
     def decision(self, writer: str) -> Decision | None:
-        """The newest decision of a writer."""
+        """Return the newest decision of a writer."""
         partition = partition_of(writer)
         first, end = self._bounds(partition)
         width, start = _WINDOW, end
@@ -107,13 +101,13 @@ class TokenLog:
         return None
 
     def history(self, writer: str) -> WriterHistory:
-        """Everything that is known of a writer."""
+        """Return all that the topic has of a writer."""
         return self._history(writer, *self._bounds(partition_of(writer)))
 
     def append(self, writer: str, first: Prepared, decision: Decision) -> None:
-        """Add a decision to a prepared transaction; doing it twice does no harm.
+        """Add a decision to a prepared transaction; repeating it is harmless.
 
-        The producer's next sequence number lets the broker see that it is the same record.
+        The broker recognises a repetition by the producer's sequence number.
         """
         record = Record(0, _now_ms(), decision_key(writer), msgspec.json.encode(decision))
         batch = build_batch(
@@ -144,7 +138,7 @@ class TokenLog:
         self._cluster.ask_leaders(self.topic, {partition_of(writer): None}, ask)
 
     def prepared(self, task: int, partition: int, offset: int) -> Prepared:
-        """Which producer wrote the token at an offset: the log knows, librdkafka does not tell."""
+        """Return the producer of the token at an offset, which librdkafka does not expose."""
         header = read_header(self._admin.partitions.batch_at(self.topic, partition, offset))
         return Prepared(
             task=task,
@@ -167,10 +161,10 @@ class TokenLog:
         self._cluster.retry(self._see_partitions)
 
     def _see_partitions(self) -> None:
-        """A topic that was just made takes a moment to be known everywhere."""
+        """Check that all partitions of a new topic have leaders, which takes a moment."""
         found, _ = self._admin.topics.describe([self.topic])
         if not found or any(part.leader is None for part in found[0].partitions):
-            raise UnknownTopicOrPartition(f"the token topic {self.topic!r} is not there yet")
+            raise UnknownTopicOrPartition(f"the token topic {self.topic!r} is not ready yet")
 
     def _history(self, writer: str, start: int, stop: int) -> WriterHistory:
         history = WriterHistory(writer)
@@ -185,43 +179,22 @@ class TokenLog:
         return first.offset, end.offset
 
     def _read(self, partition: int, start: int, stop: int) -> Iterator[bytes]:
-        """The batches of a range of offsets; those of open transactions too."""
+        """Read the batches of a range of offsets, those of open transactions included."""
+        read = self._admin.partitions.batches_from
         while start < stop:
-            data = self._fetch(partition, start)
+            data = read(self.topic, partition, start, bytes_max=_FETCH_BYTES)
             after = max((header.next_offset for _, header in headers(data)), default=start)
             if after <= start:
                 raise SinkError(
-                    f"{self.topic}-{partition} gave nothing at offset {start}, though it ends"
-                    f" at {stop}: is its leader out of step?"
+                    f"{self.topic}-{partition} returned no records at offset {start}, although it"
+                    f" ends at {stop}; check its leader"
                 )
             yield data
             start = after
 
-    def _fetch(self, partition: int, offset: int) -> bytes:
-        def ask(leader: int, share: Mapping[int, int]) -> dict[int, bytes | KafkaError]:
-            wanted = FetchPartition(
-                partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
-            )
-            topic_id = self._cluster.topic(self.topic).topic_id
-            request = FetchRequest(
-                topics=[FetchTopic(topic=self.topic, topic_id=topic_id, partitions=[wanted])],
-                max_wait_ms=500,
-                min_bytes=1,
-                max_bytes=_FETCH_BYTES,
-            )
-            answer = self._cluster.ask(request, FetchResponse, leader)
-            if answer.error_code:
-                return {partition: error_for(answer.error_code)}
-            part = answer.responses[0].partitions[0]
-            if part.error_code:
-                return {partition: error_for(part.error_code)}
-            return {partition: bytes(part.records or b"")}
-
-        return self._cluster.ask_leaders(self.topic, {partition: offset}, ask)[partition]
-
 
 def token_admin(properties: Mapping[str, str], timeout_s: float) -> Admin:
-    """Reach the brokers by the wire client, with the login that the sink's records use."""
+    """Open an admin client with the sink's properties."""
     try:
         return Admin(dict(properties), timeout_s=timeout_s)
     except HeadraceError as error:

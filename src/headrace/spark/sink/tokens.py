@@ -1,11 +1,11 @@
-"""What the token topic says: which batch of a writer is decided, and which tasks have committed.
+"""The records of the token topic: the tokens of tasks and the decisions of writers.
 
-Two kinds of records, both kept by compaction, both of one writer in one partition, and both
-written inside of transactions that write the rows, so that they are committed with them:
+Both are kept by compaction, in one partition per writer, and written inside the transactions of the
+rows, so that they are committed together:
 
 - a *token* per task, in the task's transaction;
 - a *decision* per batch, which the driver adds to the transaction of task 0 before it commits that
-  one first: from then on the batch will be committed as a whole.
+  one. From then on the whole batch will be committed.
 """
 
 from collections import defaultdict
@@ -18,39 +18,38 @@ from headrace.protocol.batches import BatchHeader, headers, records_of
 from headrace.protocol.control_records import ControlType, control_type
 
 PARTITIONS = 8
-"""Fixed for good: another number would let writers look for their tokens elsewhere."""
+"""The number can never change, because writers find their tokens by it."""
 
 _DECISION = b"epoch"
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A task's transaction: everything is written, nothing is committed."""
+    """A task's open transaction with all of its rows."""
 
     task: int
     producer_id: int
     producer_epoch: int
     sequence: int
-    """What the next batch in the token partition is numbered, if someone adds one."""
+    """The sequence number of the next batch in the token partition."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that is to be committed, and by which transactions."""
+    """A batch to be committed, with its transactions."""
 
     epoch: int
     tasks: int
     transactions: tuple[Prepared, ...]
-    """Those of the tasks that had rows."""
+    """The transactions of the tasks with rows."""
     topic: str | None = None
 
 
 class Token(msgspec.Struct, frozen=True):
-    """The last batch that a task has committed, for whoever looks into the topic."""
+    """The last committed batch of a task, for readers of the topic."""
 
     epoch: int
 
 
 def partition_of(writer: str) -> int:
-    """Where a writer's tokens and decisions are."""
     return crc32(writer.encode()) % PARTITIONS
 
 
@@ -59,22 +58,22 @@ def token_key(writer: str, task: int) -> bytes:
 
 
 def decision_key(writer: str) -> bytes:
-    """Tokens end in a number and this does not, so no two writers' keys can meet."""
+    """Return the key of decisions; keys of tokens end in a number, so they never collide."""
     return writer.encode() + b"/" + _DECISION
 
 
 def transactional_id(writer: str, task: int) -> str:
-    """Each attempt of a task claims the same id, and so locks the attempt before it out."""
+    """Return the id that all attempts of a task claim, so that each fences the one before."""
     return f"{writer}-{task}"
 
 
 @dataclass(slots=True)
 class WriterHistory:
-    """Folds a run of batches into what a writer has committed.
+    """Folds batches of the topic into the committed state of a writer.
 
-    Decides by the transactions' markers and so need not wait for those of other writers to end,
-    as a reader of committed records would. What has no marker yet is not committed: whoever
-    could still commit it holds the transactional id.
+    It depends on the markers of the writer's transactions, and does not wait for those of other
+    writers, as a reader of committed records would. Transactions without a marker are not
+    committed: only the owner of the transactional id can still commit them.
     """
 
     writer: str
@@ -86,7 +85,7 @@ class WriterHistory:
     )
 
     def has(self, prepared: Prepared) -> bool:
-        """Whether this very transaction was committed."""
+        """Return whether this transaction was committed."""
         return (prepared.task, prepared.producer_id, prepared.producer_epoch) in self.committed
 
     def fold(self, data: bytes) -> None:

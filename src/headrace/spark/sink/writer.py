@@ -1,7 +1,6 @@
-"""What Spark calls: `write` in each task, `commit` or `abort` on the driver.
+"""The writers that Spark calls: `write` in each task, `commit` or `abort` on the driver.
 
-The driver builds a writer anew for a streaming commit, so everything that one side must tell the
-other is in the messages.
+The driver creates another writer for each streaming commit, so the messages carry all state.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headrace.spark.carrying import Carrier
+from headrace.spark.launching.pickled_package import PickledWithPackage
 from headrace.spark.sink.epochs import Epochs
 from headrace.spark.sink.errors import SinkError, WrongOption
 from headrace.spark.sink.options import SinkOptions, sink_options
@@ -34,7 +33,7 @@ _BATCH_ID = "streaming.sql.batchId"
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchWriter":
-    """For `df.write`; `token.writer` and `token.batch` let a repeated write change nothing."""
+    """Return a writer for `df.write`; `token.writer` and `token.batch` identify repeats."""
     if overwrite:
         raise WrongOption('a topic cannot be overwritten: use mode("append")')
     return BatchWriter(sink_options(options), schema)
@@ -43,13 +42,13 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
 def stream_writer(
     options: Mapping[str, str], schema: StructType, overwrite: bool
 ) -> "StreamWriter":
-    """For `df.writeStream`; batches are told apart by the query's id and their number."""
+    """Return a writer for `df.writeStream`; the query's id and batch numbers identify batches."""
     if overwrite:
         raise WrongOption("a topic cannot be overwritten: use output mode append or update")
     return StreamWriter(sink_options(options), schema)
 
 
-class BatchWriter(Carrier, DataSourceArrowWriter):
+class BatchWriter(PickledWithPackage, DataSourceArrowWriter):
     """Writes a DataFrame."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -71,7 +70,7 @@ class BatchWriter(Carrier, DataSourceArrowWriter):
         abort(self._tasks.options, messages, self._epoch.writer)
 
 
-class StreamWriter(Carrier, DataSourceStreamArrowWriter):
+class StreamWriter(PickledWithPackage, DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -83,7 +82,7 @@ class StreamWriter(Carrier, DataSourceStreamArrowWriter):
         context = _context()
         query, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
         if query is None or number is None:
-            raise SinkError("Spark does not say which batch of which query this task belongs to")
+            raise SinkError("Spark did not pass the query and the batch of this task")
         epoch = Epoch(self._tasks.options.writer or query, int(number))
         return self._tasks.write(iterator, epoch, context.partitionId())
 
@@ -95,7 +94,7 @@ class StreamWriter(Carrier, DataSourceStreamArrowWriter):
 
 
 def commit(options: SinkOptions, messages: Messages) -> None:
-    """All tasks are done: let the batch be seen, if transactions hold it back."""
+    """Commit the transactions of all tasks."""
     tasks = _written(messages)
     prepared = [one.prepared for one in tasks if one.prepared is not None]
     if not prepared and not any(one.is_skipped for one in tasks):
@@ -114,10 +113,10 @@ def commit(options: SinkOptions, messages: Messages) -> None:
 
 
 def abort(options: SinkOptions, messages: Messages, writer: str | None) -> None:
-    """A task has failed: take back what the others have prepared, or were about to.
+    """Abort the transactions of all tasks after a failure.
 
-    The writer is not known if no task of a stream came to an end; whoever repeats the batch then
-    takes over the names of its transactions.
+    The writer of a stream is unknown if no task has finished; then a repetition of the batch claims
+    its transactional ids.
     """
     tasks = _written(messages)
     prepared = [one.prepared for one in tasks if one.prepared is not None]
@@ -129,7 +128,7 @@ def abort(options: SinkOptions, messages: Messages, writer: str | None) -> None:
 
 
 def _written(messages: Messages) -> list[TaskWritten]:
-    """The messages of the tasks that ended well."""
+    """Return the messages of the successful tasks."""
     return [message for message in messages if isinstance(message, TaskWritten)]
 
 

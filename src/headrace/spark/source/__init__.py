@@ -1,6 +1,6 @@
 """`format("headrace")`: records of any Kafka cluster as Spark rows, without jars.
 
-`source` is what Spark finds; `readers` are its two readers, which plan by `planning`, `limits` and
-`filters` and ask the cluster through `brokers`. A task walks its share with `reading`, which turns
-record sets (`record_sets`) into Arrow columns by one of two twins: `plain` or `compiled`.
+Spark loads `source`. `batch_reader` and `stream_reader` plan by `planning`, `limits` and `filters`,
+and use the cluster through `brokers`. A task reads its share with `reading`, which decodes record
+sets (`record_sets`) to Arrow columns by `plain` or `compiled`.
 """

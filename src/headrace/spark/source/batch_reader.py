@@ -1,29 +1,29 @@
-"""`spark.read.format("headrace")`: what lies between two bounds, once."""
+"""`spark.read.format("headrace")`: the records between two bounds."""
 
 from collections.abc import Iterable
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from headrace.spark.decoding.decoder import Decoder
 from headrace.spark.source.brokers import Brokers, shared_brokers
 from headrace.spark.source.filters import Pushed, pushed
 from headrace.spark.source.offsets import LATEST, Positions
 from headrace.spark.source.options import SourceOptions
-from headrace.spark.source.planning import ranges_between, shares_of
+from headrace.spark.source.planning import ranges_between, task_ranges
 from headrace.spark.source.resolving import check_order, places_of, resolved, subscribed
-from headrace.spark.source.rows import Decoder
-from headrace.spark.source.tasks import ShareOfTopics, TaskReader
+from headrace.spark.source.tasks import TaskPartition, TaskReader
 
 
 class BatchReader(TaskReader, DataSourceReader):
-    """Plans a batch; its tasks read it."""
+    """Plans the tasks of a batch."""
 
     def __init__(self, options: SourceOptions, schema: StructType, decoder: Decoder | None) -> None:
         super().__init__(options, schema, decoder)
         self._pushed = Pushed()
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks; none where the filters leave nothing, or nothing is there."""
+        """Plan the tasks, if there are records that the filters pass."""
         options = self._options
         brokers = shared_brokers(options.properties)
         topics = subscribed(brokers, options.subscription)
@@ -34,11 +34,11 @@ class BatchReader(TaskReader, DataSourceReader):
         start = self._not_older(brokers, begin)
         topic_ids = {topic.name: topic.topic_id for topic in topics}
         ranges = list(self._pushed.narrowed(ranges_between(start, end, topic_ids)))
-        shares = shares_of(ranges, options.tasks_min, options.task_rows_max)
-        return [ShareOfTopics(share) for share in shares]
+        shares = task_ranges(ranges, options.tasks_min, options.task_rows_max)
+        return [TaskPartition(share) for share in shares]
 
     def _not_older(self, brokers: Brokers, start: Positions) -> Positions:
-        """Begin with the first record that can be young enough for the filters."""
+        """Begin with the first record that may match the filters on the timestamp."""
         earliest_ms = self._pushed.timestamp_ms_min
         if earliest_ms is None or not start:
             return start
@@ -52,13 +52,13 @@ class BatchReader(TaskReader, DataSourceReader):
 
 
 class FilteringBatchReader(BatchReader):
-    """Takes filters from Spark too; Spark refuses this class where its setting forbids that.
+    """A reader with filter push-down, which Spark rejects unless its setting allows that.
 
-    Spark keeps one plan for all that is asked of a loaded frame, the last one that filters made,
-    and uses it for questions that have other filters or none. So this is for one question alone.
+    Spark keeps one plan for all queries on a loaded frame, with the filters of the last one, and
+    uses it for queries with other filters or none. So this class is for a single query.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Narrow what is read, and let Spark filter as well: only bounds are used here."""
+        """Use the bounds in the filters, and let Spark apply all of them."""
         self._pushed = pushed(filters, self._options.rows.metadata_prefix)
         return filters

@@ -1,8 +1,7 @@
-"""The cluster as the source sees it: one client per process, and metadata that is not asked twice.
+"""The source's client of a cluster: one per process, with cached metadata and connections.
 
-Spark asks for the latest offsets all the time, so leaders and connections are kept: a question is
-one request to each leader. What a broker refuses because the cluster has changed is asked again
-with new metadata, for a bounded time and ever more slowly.
+Spark polls the latest offsets all the time, so this takes one request to each leader. Requests that
+fail because the cluster has changed are retried with new metadata, with a bounded backoff and time.
 """
 
 import os
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from headrace.client.addresses import Address, BrokerUnreachable
-from headrace.client.cluster import Cluster, NoSuchTopic
+from headrace.client.cluster import Cluster, NoSuchTopic, retried
 from headrace.client.connection import NotKafka
+from headrace.client.partitions import leader_offsets
 from headrace.client.security import Security, TlsFailed
 from headrace.errors import (
     KafkaError,
@@ -24,23 +24,15 @@ from headrace.errors import (
     UnknownTopicOrPartition,
     error_for,
 )
-from headrace.protocol.schemas.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.protocol.uuids import Uuid
 from headrace.spark.source.client_settings import ClientSettings
 from headrace.spark.source.fetching import FetchConnection
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.offsets import Positions
 
-BACKOFF_S = 0.05
-BACKOFF_S_MAX = 1.0
 FIRST_PATIENCE_S = 5.0
-"""How long a cluster that never answered yet is tried: the address may be a typing error."""
+"""The time for a cluster that has never answered; its address may be misspelt."""
 
-_ORDINARY_CLIENT = -1
 _NOT_OURS = TopicAuthorizationFailed.code
 _HOPELESS = (TlsFailed, NotKafka)
 _CLIENTS_MAX = 8
@@ -50,12 +42,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as metadata tells it."""
+    """A topic's metadata."""
 
     name: str
     topic_id: Uuid
     leaders: Mapping[int, int]
-    """By partition; below 0 where there is none now."""
+    """The leader by partition; below 0 if there is currently no leader."""
 
 
 class Brokers:
@@ -76,7 +68,7 @@ class Brokers:
         self._fetchers: dict[int, FetchConnection] = {}
         self._has_answered = False
         self.record_bytes: dict[str, float] = {}
-        """What a record of a topic took on the wire lately."""
+        """The recent size of a record on the wire, by topic."""
 
     def __enter__(self) -> "Brokers":
         return self
@@ -91,9 +83,9 @@ class Brokers:
         self._cluster.close()
 
     def topics(self, names: tuple[str, ...] | None, *, may_miss: bool = False) -> list[Topic]:
-        """The named topics, or all but the cluster's own; from memory while that is not too old.
+        """Return the named topics, or all but internal ones; cached for a short time.
 
-        A name that there is not is an error, unless some may be missing.
+        A missing topic is an error unless `may_miss`.
         """
         is_fresh = time.monotonic() - self._asked_at <= self.settings.metadata_age_s_max
         if not is_fresh or names != self._asked_for:
@@ -103,59 +95,59 @@ class Brokers:
         return list(self._topics.values())
 
     def topic(self, name: str) -> Topic:
-        """One topic, from memory if possible."""
+        """Return one topic, from the cache if possible."""
         self.know({name})
         return self._topics[name]
 
     def know(self, names: Iterable[str]) -> None:
-        """Have metadata of these topics, however old; who finds it wrong forgets it."""
+        """Ensure cached metadata of these topics, of any age until `forget_metadata`."""
         wanted = set(names)
         if self._is_stale or not wanted <= self._topics.keys():
             self._topics |= self._ask_metadata(tuple(sorted(wanted)))
             self._is_stale = False
 
     def name_of(self, topic_id: Uuid) -> str:
-        """The topic with an id."""
+        """Return the name of the topic with an id."""
         for topic in self._topics.values():
             if topic.topic_id == topic_id:
                 return topic.name
-        raise UnknownTopicId("a broker spoke of a topic that was not asked for")
+        raise UnknownTopicId("a broker returned a topic that was not requested")
 
     def forget_metadata(self) -> None:
-        """What is known has proved wrong: the next question asks anew."""
+        """Let the next request get new metadata."""
         self._asked_at = float("-inf")
         self._is_stale = True
 
-    def offsets(self, wishes: Mapping[TopicPartition, int]) -> Positions:
-        """The first offset at or after a time, or LATEST, or EARLIEST; -1 where none is as young.
+    def offsets(self, timestamps: Mapping[TopicPartition, int]) -> Positions:
+        """Return the first offset at or after a time, or for LATEST or EARLIEST; -1 without one.
 
         With `read_committed` the latest offset is that of the first open transaction.
         """
         found: Positions = {}
 
         def attempt() -> None:
-            refusal: KafkaError | None = None
-            pending = {place: at for place, at in wishes.items() if place not in found}
-            for leader, share in self._by_leader(pending).items():
-                refusal = self._ask_offsets(leader, share, found) or refusal
-            if refusal is not None:
-                raise refusal
+            failure: KafkaError | None = None
+            pending = {place: at for place, at in timestamps.items() if place not in found}
+            for leader, share in self.by_leader(pending).items():
+                failure = self._ask_offsets(leader, share, found) or failure
+            if failure is not None:
+                raise failure
 
         self.retry(attempt)
         return found
 
     def leader_of(self, place: TopicPartition) -> int:
-        """The broker to read a partition from."""
+        """Return the leader of a partition."""
         leaders = self.topic(place.topic).leaders
         if place.partition not in leaders:
             raise UnknownTopicOrPartition(f"{place} does not exist")
         leader = leaders[place.partition]
         if leader not in self._addresses:
-            raise LeaderNotAvailable(f"{place} has no leader now")
+            raise LeaderNotAvailable(f"{place} currently has no leader")
         return leader
 
     def fetcher(self, node_id: int) -> FetchConnection:
-        """A connection for records; kept, and opened anew if an answer is outstanding on it."""
+        """Return a cached connection for records, or another if a response is outstanding on it."""
         found = self._fetchers.get(node_id)
         if found is not None and found.is_waiting:
             self.drop_fetcher(node_id)
@@ -175,22 +167,15 @@ class Brokers:
             lost.close()
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Try until it works or patience ends; every further try knows the cluster anew."""
-        started = time.monotonic()
-        backoff_s = BACKOFF_S
-        while True:
-            try:
-                result = attempt()
-                self._has_answered = True
-                return result
-            except (KafkaError, BrokerUnreachable) as error:
-                if not is_passing(error):
-                    raise
-                if time.monotonic() + backoff_s > started + self.patience_s:
-                    raise
+        """Retry passing errors with new metadata, until the time is over."""
+
+        def judged(error: KafkaError | BrokerUnreachable) -> bool:
             self.forget_metadata()
-            time.sleep(backoff_s)
-            backoff_s = min(2 * backoff_s, BACKOFF_S_MAX)
+            return is_passing(error)
+
+        result = retried(attempt, judged, self.patience_s)
+        self._has_answered = True
+        return result
 
     @property
     def patience_s(self) -> float:
@@ -206,51 +191,46 @@ class Brokers:
             broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers
         }
         topics: dict[str, Topic] = {}
-        for told in answer.topics:
-            name = told.name or ""
-            if told.error_code == UnknownTopicOrPartition.code:
+        for topic in answer.topics:
+            name = topic.name or ""
+            if topic.error_code == UnknownTopicOrPartition.code:
                 if may_miss:
                     continue
                 raise NoSuchTopic(name, self._cluster.topic_names())
-            if names is None and (told.is_internal or told.error_code == _NOT_OURS):
-                continue  # A pattern chooses among what we may see, and not the cluster's books.
-            if told.error_code:
-                raise error_for(told.error_code, f"topic {name!r} cannot be read")
-            leaders = {part.partition_index: part.leader_id for part in told.partitions}
-            topics[name] = Topic(name, told.topic_id, leaders)
+            if names is None and (topic.is_internal or topic.error_code == _NOT_OURS):
+                continue  # Patterns match authorized topics only, and no internal ones.
+            if topic.error_code:
+                raise error_for(topic.error_code, f"topic {name!r} cannot be read")
+            leaders = {part.partition_index: part.leader_id for part in topic.partitions}
+            topics[name] = Topic(name, topic.topic_id, leaders)
         return topics
 
-    def _by_leader(
-        self, wishes: Mapping[TopicPartition, int]
+    def by_leader(
+        self, numbers: Mapping[TopicPartition, int]
     ) -> dict[int, dict[TopicPartition, int]]:
-        self.know({place.topic for place in wishes})
+        """Group partitions by their leader."""
+        self.know({place.topic for place in numbers})
         shares: dict[int, dict[TopicPartition, int]] = {}
-        for place, wish in wishes.items():
-            shares.setdefault(self.leader_of(place), {})[place] = wish
+        for place, number in numbers.items():
+            shares.setdefault(self.leader_of(place), {})[place] = number
         return shares
 
     def _ask_offsets(
         self, leader: int, share: Mapping[TopicPartition, int], found: Positions
     ) -> KafkaError | None:
-        request = ListOffsetsRequest(
-            replica_id=_ORDINARY_CLIENT,
-            isolation_level=self.settings.isolation_level,
-            topics=_asked(share),
-            timeout_ms=int(self.settings.request_timeout_s * 1000),
-        )
-        refusal = None
-        for topic in self._cluster.ask(request, ListOffsetsResponse, leader).topics:
-            for part in topic.partitions:
-                place = TopicPartition(topic.name, part.partition_index)
-                if part.error_code:
-                    refusal = error_for(part.error_code, f"{place}: no offset")
-                else:
-                    found[place] = part.offset
-        return refusal
+        failure = None
+        places = {(place.topic, place.partition): at for place, at in share.items()}
+        level = self.settings.isolation_level
+        for place, one in leader_offsets(self._cluster, leader, places, level).items():
+            if isinstance(one, KafkaError):
+                failure = type(one)(f"{TopicPartition(*place)}: {one}")
+            else:
+                found[TopicPartition(*place)] = one.offset
+        return failure
 
 
 def is_passing(error: KafkaError | BrokerUnreachable) -> bool:
-    """Whether the same question may be answered later."""
+    """Return whether a retry may succeed."""
     if isinstance(error, KafkaError):
         return error.retriable
     return not isinstance(error, _HOPELESS)
@@ -260,13 +240,13 @@ _kept = threading.local()
 
 
 def shared_brokers(properties: Mapping[str, str], patience_s: float | None = None) -> Brokers:
-    """The client of this process (and thread) for these properties; opened by the first who asks.
+    """Return the client of this thread for these properties.
 
-    Python workers are used for one task after the other: a connection outlives its task.
+    Spark reuses Python workers, so connections outlive tasks.
     """
     clients: dict[frozenset[tuple[str, str]], Brokers] | None = getattr(_kept, "clients", None)
     if clients is None or _kept.process_id != os.getpid():
-        # A forked process must not speak through its parent's sockets.
+        # A forked process must not use its parent's sockets.
         clients = _kept.clients = {}
         _kept.process_id = os.getpid()
     key = frozenset(properties.items())
@@ -277,16 +257,8 @@ def shared_brokers(properties: Mapping[str, str], patience_s: float | None = Non
     return clients[key]
 
 
-def _asked(share: Mapping[TopicPartition, int]) -> list[ListOffsetsTopic]:
-    topics: dict[str, list[ListOffsetsPartition]] = {}
-    for place, timestamp in share.items():
-        asked = ListOffsetsPartition(partition_index=place.partition, timestamp=timestamp)
-        topics.setdefault(place.topic, []).append(asked)
-    return [ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()]
-
-
 def partitions_of(topics: Iterable[Topic]) -> list[TopicPartition]:
-    """Every partition of some topics, in order."""
+    """Return the sorted partitions of some topics."""
     return sorted(
         TopicPartition(topic.name, partition) for topic in topics for partition in topic.leaders
     )

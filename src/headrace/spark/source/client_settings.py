@@ -1,4 +1,4 @@
-"""The client properties that a reader heeds, under Kafka's names; the rest is for connections."""
+"""The client properties for reading, under Kafka's names; the others are for connections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ _ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMI
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How brokers are asked for records."""
+    """Settings for fetching records."""
 
     isolation_level: int = READ_UNCOMMITTED
     checks_crcs: bool = True
     fetch_bytes_max: int = 8 << 20
-    """What one answer holds at most, whatever the number of partitions."""
+    """The maximum size of a response, for any number of partitions."""
     partition_bytes_max: int = 8 << 20
     receive_buffer_bytes: int = 4 << 20
     request_timeout_s: float = 30.0
     patience_s: float = 60.0
-    """How long a broker that does not answer, or does not lead, is asked again."""
+    """The time for retries of requests to unavailable brokers and former leaders."""
     metadata_age_s_max: float = 5.0
-    """After how long partitions that were added are noticed."""
+    """The time until added partitions are noticed."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "ClientSettings":
-        """What the properties say; Kafka's defaults are for consumers that read on for ever."""
+        """Parse the properties; the defaults suit batches rather than endless consumers."""
         level = properties.get("isolation.level", "read_uncommitted").lower()
         if level not in _ISOLATION:
             raise InvalidOption(

@@ -1,11 +1,11 @@
-"""Records to columns in machine code: one walk over the bytes, and no Python object per record.
+"""Decoding of records to columns by compiled code, without a Python object per record.
 
-The twin of `plain`, which it must agree with (tests/property/test_spark_records.py). Importing
-this module compiles it, or loads what an earlier process has compiled; that takes a third of a
-second, so workers that see few records never do (`decoding_of` in `record_columns`).
+The twin of `plain`, with the same results (tests/property/test_spark_records.py). Importing this
+module compiles it, or loads cached code; that takes a third of a second, so workers that read few
+records do not import it (`decoding_of` in `reading`).
 
-The bytes are a stranger's. Every position is held against the end of its record before it is
-read, so damaged bytes end in a number that says so, never beyond a buffer.
+The bytes are untrusted. Every position is checked against the end of its record before a read, so
+damaged bytes give an error code, never a read beyond a buffer.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ import numba.extending
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.source.compiled_cache import prepare_cache
+from headrace.spark.compiled_cache import prepare_cache
 from headrace.spark.source.errors import DamagedRecords
 from headrace.spark.source.record_columns import (
     BLOCK_FIELDS,
@@ -30,14 +30,14 @@ from headrace.spark.source.record_columns import (
 
 IS_CACHED = prepare_cache(__file__)
 
-# What numba says about its own types is of little help to a type checker.
+# numba's own annotations are of little use to a type checker.
 types: Any = numba.types
 cgutils: Any = numba.core.cgutils
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _machine_code(signature: Any) -> Callable[[_F], _F]:
-    """Compile for these types when the module is loaded, or load what was compiled before."""
+    """Compile for these types at import, or load cached code."""
     return cast(Callable[[_F], _F], numba.njit(signature, cache=IS_CACHED, nogil=True))
 
 
@@ -57,7 +57,7 @@ _TIME_MAX = np.iinfo(np.int64).max
 def _typed_copy(
     typing_context: Any, target: Any, at: Any, source: Any, position: Any, size: Any
 ) -> Any:
-    """memcpy: for a hundred bytes it is several times quicker than a loop or a slice."""
+    """Define memcpy, which is several times quicker than a loop or a slice for a hundred bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         into, at, out_of, position, size = arguments
@@ -77,13 +77,13 @@ _copy: Any = numba.extending.intrinsic(_typed_copy)
 
 @_machine_code(types.int64(types.uint64))
 def _signed(number: Any) -> Any:
-    """What a zigzag number stands for."""
+    """Decode a zigzag number."""
     return np.int64(number >> np.uint64(1)) ^ -np.int64(number & np.uint64(1))
 
 
 @_machine_code(types.UniTuple(types.int64, 2)(_BYTES, types.int64, types.int64))
 def _read_varint(data: Any, position: int, end: int) -> tuple[int, int]:
-    """A zigzag number of up to 32 bits, and the position after it; _DAMAGED if it has no end."""
+    """Read a zigzag number of up to 32 bits; return it and the next position, or _DAMAGED."""
     number = np.uint64(0)
     for shift in range(0, 35, 7):
         if position >= end:
@@ -100,7 +100,7 @@ def _read_varint(data: Any, position: int, end: int) -> tuple[int, int]:
 
 @_machine_code(types.UniTuple(types.int64, 2)(_BYTES, types.int64, types.int64))
 def _read_varlong(data: Any, position: int, end: int) -> tuple[int, int]:
-    """A zigzag number of up to 64 bits, and the position after it."""
+    """Read a zigzag number of up to 64 bits; return it and the next position, or _DAMAGED."""
     number = np.uint64(0)
     for shift in range(0, 70, 7):
         if position >= end:
@@ -117,7 +117,7 @@ def _read_varlong(data: Any, position: int, end: int) -> tuple[int, int]:
 
 @_machine_code(types.int64(types.int64, types.int64))
 def _later(time: int, delta: int) -> int:
-    """The sum, but no further than 64 bits go; looked at first, as overflow is undefined here."""
+    """Add with saturation at 64 bits; overflow would be undefined."""
     if delta > 0 and time > _TIME_MAX - delta:
         return _TIME_MAX
     if delta < 0 and time < -_TIME_MAX - delta:
@@ -127,7 +127,7 @@ def _later(time: int, delta: int) -> int:
 
 @_machine_code(types.int64(_BYTES, types.int64, types.int64))
 def _skip_headers(data: Any, position: int, end: int) -> int:
-    """How many headers end exactly at the end of their record; _DAMAGED if they do not."""
+    """Count headers, which must end exactly at the end of their record; otherwise _DAMAGED."""
     count, position = _read_varint(data, position, end)
     if position < 0 or count < 0 or count > end - position:
         return _DAMAGED
@@ -170,9 +170,9 @@ def _walk(
     header_spans: Any,
     wants_headers: bool,
 ) -> tuple[int, int, int, int]:
-    """Fill the columns; the result counts rows, null keys, null values, headers.
+    """Fill the columns; return the numbers of rows, null keys, null values and headers.
 
-    A first number below 0 says that the block of that number (counted from -1 down) is damaged.
+    A first number of -1 - n means that block n is damaged.
     """
     row, key_at, value_at = 0, 0, 0
     key_nulls, value_nulls, header_total = 0, 0, 0
@@ -203,7 +203,7 @@ def _walk(
                 return damage, 0, 0, 0
             position = value_start + max(value_size, 0)
             headers = 0
-            # Nearly all records have none, which is one byte.
+            # Most records have no headers, which is one zero byte.
             if position + 1 != end or data[position] != 0:
                 headers = _skip_headers(data, position, end)
                 if headers < 0:
@@ -256,7 +256,7 @@ def _collect_headers(
     content_bytes: Any,
     content_bits: Any,
 ) -> tuple[int, int, int]:
-    """Copy names and contents of headers that `_walk` has checked already."""
+    """Copy names and contents of headers, which `_walk` has checked."""
     header, name_at, content_at, nulls = 0, 0, 0, 0
     for row in range(rows):
         position, count = spans[2 * row], spans[2 * row + 1]
@@ -281,7 +281,7 @@ def _collect_headers(
 
 
 def decode(chunk: Chunk, first_offset: int, end_offset: int, wanted: Wanted) -> RecordColumns:
-    """The records of a chunk within a range of offsets, as Arrow arrays."""
+    """Decode the records of a chunk within a range of offsets to Arrow arrays."""
     data = np.frombuffer(chunk.data, dtype=np.uint8)
     blocks = np.array(chunk.blocks, dtype=np.int64).reshape(-1, BLOCK_FIELDS)
     _check_counts(chunk, blocks)
@@ -310,7 +310,7 @@ def decode(chunk: Chunk, first_offset: int, end_offset: int, wanted: Wanted) -> 
 
 
 class _Bytes:
-    """Room for a column of byte strings: where each ends, the bytes, and which are not null."""
+    """Buffers for a column of byte strings: ends, bytes, and validity bits."""
 
     def __init__(self, ends: Any, content: Any, bits: Any) -> None:
         self.ends = ends
@@ -334,7 +334,7 @@ class _Bytes:
 
 
 def _headers(data: Any, spans: Any, rows: int, count: int) -> Any:
-    """Names and contents are never more than the bytes that they are read from."""
+    """Build the column of headers, with buffers as large as the encoded bytes."""
     names = _Bytes.room(count, data.size, is_wanted=True)
     contents = _Bytes.room(count, data.size, is_wanted=True)
     list_ends = np.empty(rows + 1, np.int32)
@@ -351,7 +351,7 @@ def _numbers(kind: Any, numbers: Any, rows: int) -> Any:
 
 
 def _check_counts(chunk: Chunk, blocks: Any) -> None:
-    """No room is made on the word of a batch that cannot hold what it claims."""
+    """Reject batches that are too small for their number of records, before allocating for them."""
     sizes, counts = blocks[:, 1] - blocks[:, 0], blocks[:, 2]
     impossible = np.flatnonzero((counts < 0) | (counts > sizes // RECORD_BYTES_MIN))
     if impossible.size:

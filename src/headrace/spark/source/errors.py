@@ -1,14 +1,14 @@
-"""What can go wrong between a topic and Spark, each with what to do about it."""
+"""Errors of the source; each message gives the remedy."""
 
 from headrace.errors import HeadraceError
 
 
 class SourceError(HeadraceError):
-    """The source cannot go on; the message says why, and what to do."""
+    """The source cannot continue."""
 
 
 class InvalidOption(SourceError, ValueError):
-    """An option that does not exist here, contradicts another, or has an impossible value."""
+    """An option that is unknown, invalid, or contradicts another."""
 
 
 class DataLost(SourceError):
@@ -16,12 +16,12 @@ class DataLost(SourceError):
 
 
 class TopicRecreated(SourceError):
-    """A topic was deleted and made again: its offsets mean other records now."""
+    """A topic was deleted and recreated, so its offsets refer to other records."""
 
 
 class PlanOutdated(TopicRecreated):
-    """The same where going on is allowed: a second try has a plan of the new topic."""
+    """A recreated topic that the query may read; a retry plans for the new topic."""
 
 
 class DamagedRecords(SourceError):
-    """Bytes that are no records, or not those that their producer sent."""
+    """Damaged records."""

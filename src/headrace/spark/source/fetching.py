@@ -1,7 +1,7 @@
-"""A connection for record sets: the next answer is on its way while this one is decoded.
+"""A connection for record sets, which receives the next response while one is decoded.
 
-An answer is received into one buffer that the connection keeps, and its record sets are views of
-that buffer: they are good until the next `receive`. Nothing is copied on the way.
+Responses are received into one buffer of the connection, without copies. Record sets are views of
+that buffer and valid until the next `receive`.
 """
 
 import socket
@@ -11,12 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from headrace.client.addresses import Address, failure_text
-from headrace.client.connection import (
-    RESPONSE_SIZE_MAX,
-    Connection,
-    ConnectionLost,
-    NotKafka,
-)
+from headrace.client.connection import RESPONSE_SIZE_MAX, Connection, ConnectionLost, NotKafka
 from headrace.client.security import Security
 from headrace.protocol.codec import decode
 from headrace.protocol.framing import encode_request, read_response_header
@@ -29,7 +24,7 @@ _ROOM_BYTES = 1 << 20
 
 
 class FetchConnection(Connection):
-    """Sends a Fetch, and takes its answer later; one at a time is under way."""
+    """Sends a Fetch request and receives its response later, one at a time."""
 
     def __init__(
         self, address: Address, security: Security, timeout_s: float, opened: socket.socket
@@ -43,18 +38,18 @@ class FetchConnection(Connection):
     def to(
         cls, address: Address, security: Security, timeout_s: float, receive_buffer_bytes: int
     ) -> "FetchConnection":
-        """Connect with room for answers in the kernel: it receives while we decode."""
+        """Connect with a receive buffer in the kernel, which fills during decoding."""
         opened = cast(FetchConnection, cls.open(address, security, timeout_s))
         opened._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         return opened
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is still to come: then nothing else may be sent."""
+        """Return whether a response is outstanding, so that nothing else may be sent."""
         return self._awaited_version is not None
 
     def send(self, request: FetchRequest) -> None:
-        """Ask for records; returns when the request is sent."""
+        """Send a request."""
         assert not self.is_waiting
         if self._renewal_at is not None and time.monotonic() >= self._renewal_at:
             self._log_in()
@@ -69,7 +64,7 @@ class FetchConnection(Connection):
         self._awaited_version = version
 
     def receive(self) -> FetchResponse:
-        """The answer to what was sent; the record sets of the one before are gone."""
+        """Receive the response, which invalidates the record sets of the one before."""
         version = self._awaited_version
         assert version is not None
         self._awaited_version = None
@@ -81,7 +76,7 @@ class FetchConnection(Connection):
         correlation_id, position = read_response_header(view, FetchRequest.API_KEY, version)
         if correlation_id != self._correlation_id:
             self.close()
-            raise ConnectionLost(f"{self.address} answered another request than was sent")
+            raise ConnectionLost(f"{self.address} responded to another request")
         return decode(FetchResponse, version, view, position)
 
     def _received(self) -> memoryview:

@@ -1,7 +1,7 @@
-"""What Spark's filters say about which offsets can matter; Spark applies them itself as well.
+"""Offset ranges from Spark's filters, which Spark also applies itself.
 
-Only what can be told before reading is used: topic and partition, bounds of the offset, and the
-earliest time. The latest time tells nothing, because a later record may carry an earlier time.
+Filters on topic and partition, bounds of the offset, and the earliest time limit the ranges. The
+latest time does not, because later records may have earlier times.
 """
 
 import math
@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from headrace.spark.source.offsets import TopicPartition
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.planning import Range
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The places and offsets that some filters leave."""
+    """The partitions and offsets that pass some filters."""
 
     first: int = 0
     end: int | None = None
@@ -39,13 +39,13 @@ class Pushed:
     partition_tests: tuple[Filter, ...] = ()
 
     def takes(self, place: TopicPartition) -> bool:
-        """Whether rows of a partition can pass; a test that is not understood lets all pass."""
+        """Return whether rows of a partition may pass; unsupported tests pass all rows."""
         results = [_passes(test, place.topic) for test in self.topic_tests]
         results += [_passes(test, place.partition) for test in self.partition_tests]
         return False not in results
 
     def narrowed(self, ranges: Iterable[Range]) -> Iterator[Range]:
-        """The ranges as far as rows of them can pass."""
+        """Limit ranges to the rows that may pass."""
         for one in ranges:
             end = one.end if self.end is None else min(one.end, self.end)
             first = max(one.first, self.first)
@@ -54,7 +54,7 @@ class Pushed:
 
 
 def pushed(filters: Iterable[Filter], prefix: str = "") -> Pushed:
-    """All that some filters, which hold together, say about places and offsets."""
+    """Combine the limits of filters that hold together."""
     result = Pushed()
     for given in filters:
         inner = given.child if isinstance(given, Not) else given
@@ -117,13 +117,13 @@ def _by_time(so_far: Pushed, given: Filter) -> Pushed:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """Rounded down: records know no finer time."""
+    """Convert a time to milliseconds, rounded down as in records."""
     known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return math.floor((known - _EPOCH) / timedelta(milliseconds=1))
 
 
 def _passes(test: Filter, value: Any) -> bool | None:
-    """Whether a value that is never null passes a test; None where that is not understood."""
+    """Test a value that is never null; return None for unsupported tests."""
     match test:
         case Not(child=inner):
             result = _passes(inner, value)

@@ -1,17 +1,17 @@
-"""How far a micro-batch goes: so many rows, so many bytes, whichever is less; shared fairly.
+"""The end of a micro-batch by limits of rows and bytes, shared fairly between partitions.
 
-Every partition gets of the limit what it has of the backlog, so that none falls behind the others,
-and one record at least: beside a large backlog that never ends the share of a small one may never
-be a whole record.
+Each partition gets a share of the limit in proportion to its backlog, so that none falls behind,
+and at least one record: with a large backlog elsewhere, its share might never be a whole record.
 """
 
 from collections.abc import Mapping
 
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.protocol.topic_partition import TopicPartition
+from headrace.spark.source.offsets import Positions
 
 
 def backlog(start: Positions, latest: Positions) -> Positions:
-    """How many records wait in each partition; one that `start` does not know begins at 0."""
+    """Count the waiting records by partition; partitions that are not in `start` begin at 0."""
     return {
         place: latest[place] - start.get(place, 0)
         for place in sorted(latest)
@@ -26,7 +26,7 @@ def admitted(
     bytes_max: int | None = None,
     record_bytes: Mapping[TopicPartition, float] | None = None,
 ) -> Positions:
-    """Where the next micro-batch ends: at `latest`, or before it where a limit says so."""
+    """Return the end of the next micro-batch: `latest`, or less by the limits."""
     waiting = backlog(start, latest)
     taken = waiting
     if rows_max is not None:
@@ -44,9 +44,9 @@ def admitted(
 def _shared_out(
     waiting: Positions, costs: Mapping[TopicPartition, float], limit: float
 ) -> Positions:
-    """As many records of each partition as the limit allows, which may cost differently.
+    """Share the limit between partitions, whose records may have different costs.
 
-    Where not even one of each can be had, the limit gives way: it must not stop a partition.
+    A limit below one record of each partition is exceeded, because it must not stop a partition.
     """
     if _cost(waiting, costs) <= limit:
         return waiting
@@ -56,7 +56,7 @@ def _shared_out(
         small = [place for place, count in shared.items() if count * part < 1]
         if not small:
             break
-        for place in small:  # Takes one, so that there is less for the others.
+        for place in small:  # It gets one record, which leaves less for the others.
             del shared[place]
             left -= costs[place]
     taken = {place: int(count * part) for place, count in shared.items()}

@@ -1,39 +1,30 @@
-"""Positions in topics: as the source keeps them, and as the options and Spark spell them.
+"""Positions in topics, and their JSON in options and in Spark's checkpoints.
 
 The JSON is the stock connector's: `{"topic": {"0": 12}}`. In options -2 is the earliest and -1 the
-latest offset; what Spark keeps in a checkpoint has true offsets only.
+latest offset; checkpoints have real offsets only.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.errors import InvalidOption
 
 EARLIEST = -2
 LATEST = -1
 BY_TIMESTAMP = "ByTimestamp"
-"""How the names of options end that have times in the place of offsets."""
+"""The suffix of options with times instead of offsets."""
 _WORDS = {"startingOffsets": "earliest, latest or ", "endingOffsets": "latest or "}
-"""What may stand in the place of JSON."""
-
-
-class TopicPartition(NamedTuple):
-    """One partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+"""The alternatives to JSON."""
 
 
 Positions = dict[TopicPartition, int]
-"""An offset in each partition: the next that is to be read."""
+"""The next offset to read in each partition."""
 
 
 def from_spark(kept: Mapping[str, Mapping[str, int]]) -> Positions:
-    """Positions as Spark hands them back: partition numbers have become strings."""
+    """Parse positions from Spark, where partition numbers are strings."""
     return {
         TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in kept.items()
@@ -42,7 +33,7 @@ def from_spark(kept: Mapping[str, Mapping[str, int]]) -> Positions:
 
 
 def to_spark(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Positions as Spark keeps them, always in the same order."""
+    """Format positions for Spark, in a fixed order."""
     kept: dict[str, dict[str, int]] = {}
     for place in sorted(positions):
         kept.setdefault(place.topic, {})[str(place.partition)] = positions[place]
@@ -50,7 +41,7 @@ def to_spark(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int
 
 
 def parse_numbers(option: str, text: str) -> Positions:
-    """`{"topic": {"0": 12}}` of an option: offsets, or timestamps in milliseconds."""
+    """Parse `{"topic": {"0": 12}}` of an option: offsets, or timestamps in milliseconds."""
     try:
         read = json.loads(text)
         return {
@@ -66,7 +57,7 @@ def parse_numbers(option: str, text: str) -> Positions:
 
 
 def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
-    """`{"topic": [0, 1]}`: the partitions of `assign`."""
+    """Parse `{"topic": [0, 1]}`, the partitions of `assign`."""
     try:
         read = json.loads(text)
         found = [
@@ -86,13 +77,13 @@ def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
 def check_same_partitions(
     option: str, given: Iterable[TopicPartition], present: Iterable[TopicPartition]
 ) -> None:
-    """An option that names partitions must name all that are read and no others."""
+    """Reject an option that does not name exactly the partitions that are read."""
     named, there = set(given), set(present)
     missing = ", ".join(map(str, sorted(there - named)))
     extra = ", ".join(map(str, sorted(named - there)))
     if missing or extra:
         what = f"does not name {missing}" if missing else f"names {extra}, which is not read"
-        codes = "; -2 stands for the earliest offset, -1 for the latest"
+        codes = "; -2 is the earliest offset, -1 the latest"
         raise InvalidOption(
             f"{option} {what}: name every partition of the topics that are read"
             f"{'' if option.endswith(BY_TIMESTAMP) else codes}"
@@ -100,7 +91,7 @@ def check_same_partitions(
 
 
 def _example(option: str) -> str:
-    """What the option takes; an end cannot be the earliest offset, and a time is no code."""
+    """Return an example for the option."""
     if option.endswith(BY_TIMESTAMP):
         return '{"orders": {"0": 1767225600000, "1": 1767225600000}}, in milliseconds since 1970'
     code = LATEST if option.startswith("ending") else EARLIEST

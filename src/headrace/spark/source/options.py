@@ -1,7 +1,7 @@
-"""The options of `format("headrace")`: the stock connector's spellings, and a few of our own.
+"""The options of `format("headrace")`: those of the stock connector, and some further ones.
 
-Names are case-insensitive, as Spark's are. What is given twice, is not known or cannot be is
-refused by name; properties of the client (`kafka.*`) are passed on, and never shown.
+Names are case-insensitive. Unknown, contradictory and invalid options are rejected by name. Client
+properties (`kafka.*`) are passed on, and never shown.
 """
 
 import re
@@ -9,22 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.option_names import (
     CLIENT_PREFIX,
     PASSED_OVER,
+    REGISTRY_OPTIONS,
     Side,
     given_properties,
     option_complaint,
     property_complaint,
 )
-from headrace.spark.refuge import OPTION, Refuge
+from headrace.spark.option_values import OptionValues
+from headrace.spark.side_output import OPTION, SideOutput
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import (
     BY_TIMESTAMP,
     EARLIEST,
     LATEST,
     Positions,
-    TopicPartition,
     parse_numbers,
     parse_partitions,
 )
@@ -38,9 +40,9 @@ STREAM_OPTIONS = (
     *("failOnDataLoss", "includeHeaders", "columns", "metadataPrefix", "keepPayloads", "group"),
     *("startsLocation", "message", "delimiter", "sep", "header", "nullValue", "escape"),
     "recursiveFieldMaxDepth",
-    *("schema.registry.url", "schema.registry.subject", "schema.registry.basic.auth.user.info"),
+    *REGISTRY_OPTIONS,
 )
-"""What a stream over given topics may be told, besides client properties and its payload."""
+"""The options of a stream over given topics, apart from client properties and its payload."""
 ENDS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 PUSH_FILTERS = "pushFilters"
 _TIMESTAMP_MS_MAX = (1 << 63) - 1
@@ -48,7 +50,7 @@ _OPTIONS = (*SUBSCRIPTIONS, *STREAM_OPTIONS, *ENDS, PUSH_FILTERS, "format", "sch
 
 
 class Unmatched(Enum):
-    """What a starting timestamp means where no record is as young."""
+    """The result of a starting timestamp without a later record."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -56,20 +58,20 @@ class Unmatched(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which topics and partitions are read: exactly one of the three is set."""
+    """The topics and partitions to read; exactly one field is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
     def names(self) -> tuple[str, ...] | None:
-        """The topics to ask the cluster about; None for all, out of which the pattern chooses."""
+        """Return the topics for a metadata request; None for all, if there is a pattern."""
         if self.pattern is not None:
             return None
         return self.topics or tuple(sorted({place.topic for place in self.partitions}))
 
     def takes(self, place: TopicPartition) -> bool:
-        """Whether a partition is among those that are read."""
+        """Return whether a partition is read."""
         if self.pattern is not None:
             return is_like(self.pattern, place.topic)
         return place in self.partitions if self.partitions else place.topic in self.topics
@@ -77,11 +79,11 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where reading starts or ends: an offset everywhere, offsets by partition, or times."""
+    """The start or end of reading: one offset for all, offsets by partition, or times."""
 
     option: str
     everywhere: int | None = None
-    """EARLIEST, or LATEST."""
+    """EARLIEST or LATEST."""
     offsets: Positions | None = None
     timestamp_ms: int | None = None
     timestamps_ms: Positions | None = None
@@ -89,38 +91,38 @@ class Bound:
 
     @property
     def moves_on(self) -> bool:
-        """Whether it is a later offset when it is asked for later."""
+        """Return whether a later resolution may give later offsets."""
         return LATEST in (self.everywhere, *(self.offsets or {}).values())
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What rows look like, whoever reads them."""
+    """The options of rows."""
 
     columns: tuple[str, ...] = ()
-    """The columns that are built; empty for all."""
+    """The columns of rows; empty for all."""
     has_headers: bool = False
     metadata_prefix: str = ""
-    """Goes before topic, partition and the like, where a payload has columns of these names."""
+    """The prefix of topic, partition and the like, for payloads with columns of these names."""
     keeps_payloads: bool = False
-    """Whether decoded rows have their bytes too, and not only those that could not be decoded."""
-    refuge: Refuge | None = None
-    """Where records go that could not be decoded; None makes rows of them."""
+    """Keep the bytes of all rows, not only of those that could not be decoded."""
+    side_output: SideOutput | None = None
+    """The destination of records that cannot be decoded; None makes rows of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """All that a reader is told."""
+    """The parsed options of a values."""
 
     properties: Mapping[str, str] = field(repr=False)
-    """The client's, without the prefix; they may hold passwords."""
+    """Client properties without the prefix, which may contain passwords."""
     subscription: Subscription
     start: Bound
     end: Bound
     rows_max: int | None = None
     rows_min: int | None = None
     delay_s_max: float = 900.0
-    """How long `rows_min` may hold a batch back."""
+    """The maximum delay of a batch by `rows_min`."""
     bytes_max: int | None = None
     tasks_min: int | None = None
     task_rows_max: int | None = None
@@ -129,50 +131,49 @@ class SourceOptions:
     starts_location: str | None = None
     group: str | None = None
     pushes_filters: bool = False
-    """Whether Spark's filters limit what is read: for who asks each loaded frame one question."""
+    """Push down Spark's filters, for frames with a single query."""
 
 
 def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
-    """What was given, checked."""
+    """Parse and check the options."""
     given = {name.lower(): value for name, value in options.items()}
     if "segments" in given:
         raise InvalidOption(
-            "segments is not offered: brokers send files as they are, so that reading them"
-            " directly gains next to nothing, and passes by their access rules"
+            "the option segments is not supported: brokers send segment files unchanged, so reading"
+            " them directly saves little, and bypasses access control"
         )
     _refuse_unknown(given)
-    reader = _Reader(given)
+    values = OptionValues(given, InvalidOption)
     return SourceOptions(
         properties=client_properties(given),
-        subscription=_subscription(reader),
-        start=_start(reader, is_streaming=is_streaming),
-        end=_end(reader, is_streaming=is_streaming),
-        rows_max=reader.positive("maxOffsetsPerTrigger"),
-        rows_min=reader.positive("minOffsetsPerTrigger"),
-        delay_s_max=reader.duration_s("maxTriggerDelay", 900.0),
-        bytes_max=reader.positive("maxBytesPerTrigger"),
-        tasks_min=reader.positive("minPartitions"),
-        task_rows_max=reader.positive("maxRecordsPerPartition"),
-        fails_on_data_loss=reader.flag("failOnDataLoss", default=True),
+        subscription=_subscription(values),
+        start=_start(values, is_streaming=is_streaming),
+        end=_end(values, is_streaming=is_streaming),
+        rows_max=values.number("maxOffsetsPerTrigger", 1),
+        rows_min=values.number("minOffsetsPerTrigger", 1),
+        delay_s_max=_duration_s(values, "maxTriggerDelay", 900.0),
+        bytes_max=values.number("maxBytesPerTrigger", 1),
+        tasks_min=values.number("minPartitions", 1),
+        task_rows_max=values.number("maxRecordsPerPartition", 1),
+        fails_on_data_loss=values.flag("failOnDataLoss", default=True),
         rows=parse_rows(given),
-        starts_location=reader.text("startsLocation"),
-        group=_group(reader),
-        pushes_filters=reader.flag(PUSH_FILTERS),
+        starts_location=values.text("startsLocation"),
+        group=_group(values),
+        pushes_filters=values.flag(PUSH_FILTERS),
     )
 
 
 def check(options: Mapping[str, str]) -> None:
-    """Refuse what is wrong for a batch and for a stream alike.
+    """Reject options that are invalid for batches and streams alike.
 
-    So it is told by `load()`: what a reader refuses is told by the query, and by that of a stream
-    in the midst of its plans.
+    So `load()` raises the error, which otherwise comes from the query, among plans of Spark.
     """
-    of_batch, of_stream = (_refusal(options, is_streaming=one) for one in (False, True))
+    of_batch, of_stream = (_error(options, is_streaming=one) for one in (False, True))
     if of_batch is not None and str(of_batch) == str(of_stream):
         raise of_batch
 
 
-def _refusal(options: Mapping[str, str], *, is_streaming: bool) -> InvalidOption | None:
+def _error(options: Mapping[str, str], *, is_streaming: bool) -> InvalidOption | None:
     try:
         parse(options, is_streaming=is_streaming)
     except InvalidOption as error:
@@ -186,95 +187,67 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
             raise InvalidOption(wrong)
 
 
-def _group(reader: "_Reader") -> str | None:
-    """The stock connector's users say it by the client's property."""
-    ours, clients = reader.text("group"), reader.text("kafka.group.id")
+def _group(values: OptionValues) -> str | None:
+    """Return the group, which users of the stock connector give as a client property."""
+    ours, clients = values.text("group"), values.text("kafka.group.id")
     if ours and clients and ours != clients:
         raise InvalidOption(
-            f"group is {ours!r} and kafka.group.id {clients!r}: they mean the same, give one"
+            f"group is {ours!r} and kafka.group.id is {clients!r}: they are the same option, give"
+            " one of them"
         )
     return ours or clients
 
 
-class _Reader:
-    """The options by name, each read as what it should be."""
+def _duration_s(values: OptionValues, name: str, default_s: float) -> float:
+    """Parse a duration such as `15m` or `30s`."""
+    text = values.text(name)
+    if text is None:
+        return default_s
+    found = re.fullmatch(r"(\d+)\s*(ms|s|m|min|h|d)", text.lower())
+    if found is None:
+        raise InvalidOption(f"{name} is {text!r}; it must be a duration such as 30s or 15m")
+    unit_s = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+    return int(found[1]) * unit_s[found[2]]
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = given
 
-    def text(self, name: str) -> str | None:
-        value = self._given.get(name.lower())
-        return None if value is None else value.strip()
+def _timestamp_ms(values: OptionValues, name: str) -> int | None:
+    text = values.text(name)
+    if text is None:
+        return None
+    if not text.isdigit() or int(text) > _TIMESTAMP_MS_MAX:
+        raise InvalidOption(f"{name} is {text!r}; it must be milliseconds since 1970")
+    return int(text)
 
-    def words(self, name: str) -> tuple[str, ...]:
-        text = self.text(name)
-        return tuple(word for word in map(str.strip, (text or "").split(",")) if word)
 
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        text = self.text(name)
-        if text is None:
-            return default
-        if text.lower() not in ("true", "false"):
-            raise InvalidOption(f"{name} is {text!r}; it must be true or false")
-        return text.lower() == "true"
-
-    def positive(self, name: str) -> int | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        if not text.isdigit() or not int(text):
-            raise InvalidOption(f"{name} is {text!r}; it must be a whole number above 0")
-        return int(text)
-
-    def duration_s(self, name: str, default_s: float) -> float:
-        """Such as `15m` or `30s`."""
-        text = self.text(name)
-        if text is None:
-            return default_s
-        found = re.fullmatch(r"(\d+)\s*(ms|s|m|min|h|d)", text.lower())
-        if found is None:
-            raise InvalidOption(f"{name} is {text!r}; it must be a duration such as 30s or 15m")
-        unit_s = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-        return int(found[1]) * unit_s[found[2]]
-
-    def timestamp_ms(self, name: str) -> int | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        if not text.isdigit() or int(text) > _TIMESTAMP_MS_MAX:
-            raise InvalidOption(f"{name} is {text!r}; it must be milliseconds since 1970")
-        return int(text)
-
-    def timestamps_ms(self, name: str) -> Positions | None:
-        """Below 0 are Kafka's codes for offsets: -3, say, is where the latest record is."""
-        found = self.numbers(name)
-        for place, at_ms in (found or {}).items():
-            if not 0 <= at_ms <= _TIMESTAMP_MS_MAX:
-                raise InvalidOption(
-                    f"{name} has {at_ms} for {place}; times are milliseconds since 1970, and the"
-                    f" earliest and latest offset are said by {name.removesuffix(BY_TIMESTAMP)}"
-                )
-        return found
-
-    def numbers(self, name: str) -> Positions | None:
-        text = self.text(name)
-        return None if text is None else parse_numbers(name, text)
+def _timestamps_ms(values: OptionValues, name: str) -> Positions | None:
+    """Parse times; numbers below 0, Kafka's codes for offsets, are rejected."""
+    text = values.text(name)
+    found = None if text is None else parse_numbers(name, text)
+    for place, at_ms in (found or {}).items():
+        if not 0 <= at_ms <= _TIMESTAMP_MS_MAX:
+            raise InvalidOption(
+                f"{name} has {at_ms} for {place}; times are milliseconds since 1970. Use"
+                f" {name.removesuffix(BY_TIMESTAMP)} for the earliest and latest offset"
+            )
+    return found
 
 
 def parse_rows(options: Mapping[str, str]) -> RowOptions:
-    """The part that decides the schema: it is asked for before it is known who reads."""
-    reader = _Reader({name.lower(): value for name, value in options.items()})
+    """Parse the options of rows, which decide the schema before a reader is chosen."""
+    values = OptionValues(options, InvalidOption)
     return RowOptions(
-        columns=reader.words("columns"),
-        has_headers=reader.flag("includeHeaders", default=False),
-        metadata_prefix=reader.text("metadataPrefix") or "",
-        keeps_payloads=reader.flag("keepPayloads", default=False),
-        refuge=None if (refuge := reader.text(OPTION)) is None else Refuge.from_option(refuge),
+        columns=values.words("columns"),
+        has_headers=values.flag("includeHeaders"),
+        metadata_prefix=values.text("metadataPrefix") or "",
+        keeps_payloads=values.flag("keepPayloads"),
+        side_output=None
+        if (side_output := values.text(OPTION)) is None
+        else SideOutput.from_option(side_output),
     )
 
 
 def client_properties(options: Mapping[str, str]) -> dict[str, str]:
-    """The properties of the client, without the prefix."""
+    """Check the client properties, and return them without the prefix."""
     properties = given_properties(options)
     if not properties.get("bootstrap.servers", "").strip():
         raise InvalidOption("kafka.bootstrap.servers is missing; name brokers as host:port")
@@ -284,17 +257,17 @@ def client_properties(options: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
-def _subscription(reader: _Reader) -> Subscription:
-    found = [name for name in SUBSCRIPTIONS if reader.text(name) is not None]
+def _subscription(values: OptionValues) -> Subscription:
+    found = [name for name in SUBSCRIPTIONS if values.text(name) is not None]
     if len(found) != 1:
-        told = f"{' and '.join(found)} are given" if found else "none is given"
-        raise InvalidOption(f"one of {', '.join(SUBSCRIPTIONS)} says what is read; {told}")
+        given = f"{' and '.join(found)} are given" if found else "none is given"
+        raise InvalidOption(f"exactly one of {', '.join(SUBSCRIPTIONS)} is needed; {given}")
     name = found[0]
-    text = reader.text(name) or ""
+    text = values.text(name) or ""
     if name == "assign":
         return Subscription(partitions=parse_partitions(name, text))
     if name == "subscribe":
-        topics = reader.words(name)
+        topics = values.words(name)
         if not topics:
             raise InvalidOption("subscribe names no topic; give one, or several with commas")
         return Subscription(topics=tuple(sorted(set(topics))))
@@ -303,44 +276,44 @@ def _subscription(reader: _Reader) -> Subscription:
     return Subscription(pattern=text)
 
 
-def _start(reader: _Reader, *, is_streaming: bool) -> Bound:
-    strategy = reader.text("startingOffsetsByTimestampStrategy") or Unmatched.ERROR.value
+def _start(values: OptionValues, *, is_streaming: bool) -> Bound:
+    strategy = values.text("startingOffsetsByTimestampStrategy") or Unmatched.ERROR.value
     try:
         unmatched = Unmatched(strategy.lower())
     except ValueError:
         raise InvalidOption(
             f"startingOffsetsByTimestampStrategy is {strategy!r}; it must be error or latest"
         ) from None
-    bound = _bound(reader, "starting", "latest" if is_streaming else "earliest", unmatched)
+    bound = _bound(values, "starting", "latest" if is_streaming else "earliest", unmatched)
     if not is_streaming:
         offsets = bound.offsets or {}
         if bound.everywhere == LATEST or LATEST in offsets.values():
-            raise InvalidOption("startingOffsets cannot be latest in a batch: nothing would come")
+            raise InvalidOption("startingOffsets cannot be latest in a batch, which would be empty")
     return bound
 
 
-def _end(reader: _Reader, *, is_streaming: bool) -> Bound:
+def _end(values: OptionValues, *, is_streaming: bool) -> Bound:
     if is_streaming:
         for name in ENDS:
-            if reader.text(name) is not None:
-                raise InvalidOption(f"{name} is for batches; a stream has no end")
-    bound = _bound(reader, "ending", "latest", Unmatched.LATEST)
+            if values.text(name) is not None:
+                raise InvalidOption(f"{name} is for batches only")
+    bound = _bound(values, "ending", "latest", Unmatched.LATEST)
     if bound.everywhere == EARLIEST or EARLIEST in (bound.offsets or {}).values():
-        raise InvalidOption("endingOffsets cannot be earliest: nothing would come")
+        raise InvalidOption("endingOffsets cannot be earliest: the batch would be empty")
     return bound
 
 
-def _bound(reader: _Reader, side: str, default: str, unmatched: Unmatched) -> Bound:
-    """The stock connector's order: one time for all, times by partition, then offsets."""
+def _bound(values: OptionValues, side: str, default: str, unmatched: Unmatched) -> Bound:
+    """Parse a bound, in the stock connector's order: one time, times by partition, offsets."""
     single, several = f"{side}Timestamp", f"{side}OffsetsByTimestamp"
-    timestamp_ms = reader.timestamp_ms(single)
+    timestamp_ms = _timestamp_ms(values, single)
     if timestamp_ms is not None:
         return Bound(single, timestamp_ms=timestamp_ms, unmatched=unmatched)
-    timestamps_ms = reader.timestamps_ms(several)
+    timestamps_ms = _timestamps_ms(values, several)
     if timestamps_ms is not None:
         return Bound(several, timestamps_ms=timestamps_ms, unmatched=unmatched)
     option = f"{side}Offsets"
-    text = reader.text(option) or default
+    text = values.text(option) or default
     everywhere = {"earliest": EARLIEST, "latest": LATEST}.get(text.lower())
     if everywhere is not None:
         return Bound(option, everywhere=everywhere)

@@ -1,7 +1,7 @@
-"""Records to columns, one Python object after the other: for few records, and as the measure.
+"""Decoding of records to columns in plain Python, for few records.
 
-The twin of `compiled`. A worker that reads a handful of records per micro-batch has them sooner
-this way than by loading a compiler.
+The twin of `compiled`, with the same results. For a handful of records per micro-batch it is
+quicker than loading a compiler.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from headrace.spark.source.record_columns import (
 
 
 def decode(chunk: Chunk, first_offset: int, end_offset: int, wanted: Wanted) -> RecordColumns:
-    """The records of a chunk within a range of offsets, as Arrow arrays."""
+    """Decode the records of a chunk within a range of offsets to Arrow arrays."""
     offsets: list[int] = []
     timestamps: list[int] = []
     keys: list[bytes | None] = []
@@ -65,7 +65,7 @@ def _header_lists(headers: list[tuple[tuple[str, bytes | None], ...]]) -> Any:
 
 
 def _numbers(kind: Any, numbers: list[int]) -> Any:
-    """An array by its buffers: `pa.array` would import pandas, which takes half a second."""
+    """Build an array from buffers, because `pa.array` imports pandas, which takes half a second."""
     buffers = [None, pa.py_buffer(np.array(numbers, np.int64))]
     return pa.Array.from_buffers(kind, len(numbers), buffers, null_count=0)
 

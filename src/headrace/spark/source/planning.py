@@ -1,46 +1,47 @@
-"""Which task reads what: ranges of offsets, split where they are large, joined where small.
+"""Planning of tasks: large ranges of offsets are split, and small ones joined.
 
-Pure, and a function of positions and options alone: a batch that Spark plans again after a crash
-gets the same tasks, which the exactly-once sink relies on.
+The plan depends on positions and options alone: a batch that Spark plans again after a crash gets
+the same tasks, as the exactly-once sink requires.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.protocol.uuids import ZERO, Uuid
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.offsets import Positions
 
 TASK_ROWS_SMALL = 10_000
-"""Partitions with fewer records share a task: starting one takes longer than to read those."""
+"""Partitions with fewer records share a task, whose start takes longer than reading them."""
 TASK_ROWS_LARGE = 2_000_000
-"""A range of more records is cut: a task costs some 0.05 s of a core, and as many take a second."""
+"""A range of more records is split: a task costs 0.05 CPU s, and this many records one second."""
 TASKS_OF_RANGE_MAX = 16
-"""Not more of a range unless it is asked for: Spark and the sink have work with each task."""
+"""The default maximum of tasks per range, as each task has a cost in Spark and the sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The records of a partition from one offset up to before another."""
+    """The records of a partition from `first` to before `end`."""
 
     place: TopicPartition
     first: int
     end: int
     topic_id: Uuid = ZERO
-    """The topic's identity when this was planned, so that another one's records are not taken."""
+    """The topic's id at the time of planning, so that records of a recreated topic are not read."""
 
     @property
     def rows(self) -> int:
-        """As many as there can be; compaction and transactions leave gaps."""
+        """The maximum number of records; compaction and transactions leave gaps."""
         return max(0, self.end - self.first)
 
 
-Share = tuple[Range, ...]
-"""What one task reads, in this order."""
+TaskRanges = tuple[Range, ...]
+"""The ranges of one task, in order."""
 
 
 def ranges_between(start: Positions, end: Positions, topic_ids: Mapping[str, Uuid]) -> list[Range]:
-    """What lies between two positions; a partition that `start` does not know is new, from 0."""
+    """Return the ranges between two positions; partitions that are not in `start` begin at 0."""
     return [
         Range(place, start.get(place, 0), end[place], topic_ids.get(place.topic, ZERO))
         for place in sorted(end)
@@ -48,12 +49,12 @@ def ranges_between(start: Positions, end: Positions, topic_ids: Mapping[str, Uui
     ]
 
 
-def shares_of(
+def task_ranges(
     ranges: Sequence[Range], tasks_min: int | None = None, task_rows_max: int | None = None
-) -> list[Share]:
-    """The tasks for some ranges; who asks for a number of tasks gets that, and no joined ones.
+) -> list[TaskRanges]:
+    """Split ranges into tasks; an explicit number of tasks disables joining.
 
-    Not a function of the cores there are, which would be others after a restart elsewhere.
+    The number of cores does not matter, because it may differ after a restart elsewhere.
     """
     if tasks_min is None and task_rows_max is None:
         return _joined([part for whole in ranges for part in _several(whole)])
@@ -68,8 +69,8 @@ def shares_of(
     return [(piece,) for piece in pieces]
 
 
-def _joined(ranges: Sequence[Range]) -> list[Share]:
-    shares: list[Share] = []
+def _joined(ranges: Sequence[Range]) -> list[TaskRanges]:
+    shares: list[TaskRanges] = []
     small: list[Range] = []
     rows = 0
     for one in ranges:
@@ -95,7 +96,7 @@ def _split(whole: Range, rows_max: int | None) -> list[Range]:
 
 
 def _parts(whole: Range, count: int) -> list[Range]:
-    """Equal parts but for a record."""
+    """Split a range into equal parts, up to one record."""
     count = min(count, whole.rows)
     if count <= 1:
         return [whole]

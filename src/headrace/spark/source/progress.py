@@ -1,14 +1,13 @@
-"""Progress of Spark queries as that of a consumer group, so that lag tools see them.
+"""Commits of a query's progress as a consumer group, for tools that show lag.
 
-The source commits a batch when Spark plans the next; after the last batch of an AvailableNow run
-Spark never does, so `GroupProgress` listens to the query instead. Nothing reads these offsets back:
-where a query goes on is in its checkpoint.
+The source commits a batch when Spark plans the next one, which it never does after the last batch
+of an AvailableNow run. `GroupProgress` therefore listens to the query. The offsets are never read
+back: a query continues from its checkpoint.
 """
 
 import json
 import logging
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,42 +21,33 @@ from pyspark.sql.streaming.listener import (
 
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
-from headrace.errors import HeadraceError, KafkaError, UnknownMemberId, error_for
-from headrace.protocol.schemas.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
+from headrace.client.cluster import check_code, retried
+from headrace.errors import HeadraceError, KafkaError, UnknownMemberId
+from headrace.spark.source.brokers import is_passing
 from headrace.spark.source.errors import SourceError
 from headrace.spark.source.offsets import Positions, from_spark
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-ATTEMPTS_MAX = 5
-BACKOFF_S = 0.2
 TIMEOUT_S = 10.0
 
-_NO_EPOCH = -1
 _CLOSING_S_MAX = 5.0
 
 
 def commit_progress(
     properties: Mapping[str, str], group: str, offsets: Mapping[str, Mapping[str, int]]
 ) -> None:
-    """Commit positions (`{"topic": {"0": 12}}`) under a group's name, outside any generation."""
+    """Commit positions (`{"topic": {"0": 12}}`) for a group, without a generation."""
     with GroupCommits(properties, group) as commits:
         commits.commit(from_spark(offsets))
 
 
 class GroupCommits:
-    """Commits for one group through connections that stay open."""
+    """Commits for one group over persistent connections."""
 
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self._admin = Admin(dict(properties), timeout_s=TIMEOUT_S)
         self._group = group
-        self._coordinator: int | None = None
-        self._topic_ids: dict[str, bytes] = {}
 
     def __enter__(self) -> "GroupCommits":
         return self
@@ -69,61 +59,30 @@ class GroupCommits:
         self._admin.close()
 
     def commit(self, positions: Positions) -> None:
-        """Commit, with a few more tries while the coordinator moves."""
+        """Commit, with retries while the coordinator moves."""
         if not positions:
             return
-        for attempts_left in reversed(range(ATTEMPTS_MAX)):
-            try:
-                self._attempt(positions)
-                return
-            except (KafkaError, BrokerUnreachable) as error:
-                is_passing = not isinstance(error, KafkaError) or error.retriable
-                if not is_passing or not attempts_left:
-                    raise self._explained(error) from error
-            self._coordinator = None
-            self._topic_ids.clear()
-            time.sleep(BACKOFF_S)
+        try:
+            retried(lambda: self._attempt(positions), is_passing, TIMEOUT_S)
+        except (KafkaError, BrokerUnreachable) as error:
+            raise self._explained(error) from error
 
     def _attempt(self, positions: Positions) -> None:
-        cluster = self._admin.cluster
-        if self._coordinator is None:
-            self._coordinator = self._admin.groups.coordinator_of(self._group)
-        names = sorted({place.topic for place in positions})
-        for name in names:
-            if name not in self._topic_ids:
-                self._topic_ids[name] = cluster.topic(name).topic_id
-        request = OffsetCommitRequest(
-            group_id=self._group,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=name,
-                    topic_id=self._topic_ids[name],
-                    partitions=[
-                        OffsetCommitRequestPartition(place.partition, offset, _NO_EPOCH, "")
-                        for place, offset in sorted(positions.items())
-                        if place.topic == name
-                    ],
-                )
-                for name in names
-            ],
-        )
-        answer = cluster.ask(request, OffsetCommitResponse, self._coordinator)
-        for topic in answer.topics:
-            for part in topic.partitions:
-                if part.error_code:
-                    raise error_for(part.error_code)
+        offsets = {(place.topic, place.partition): at for place, at in positions.items()}
+        for code in self._admin.groups.commit(self._group, offsets).values():
+            check_code(code)
 
     def _explained(self, error: HeadraceError) -> HeadraceError:
         if isinstance(error, UnknownMemberId):
             return SourceError(
-                f"group {self._group!r} has members of its own, so its offsets are theirs:"
-                " give the query a group that nobody else uses"
+                f"group {self._group!r} has active members that commit its offsets; give the query"
+                " a group of its own"
             )
         return SourceError(f"progress could not be committed for group {self._group!r}: {error}")
 
 
 class BackgroundCommits:
-    """Commits beside queries: the newest positions only, and never in their way."""
+    """Commits the newest positions in a thread, without delaying queries."""
 
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self._commits = GroupCommits(properties, group)
@@ -135,16 +94,17 @@ class BackgroundCommits:
         self._thread.start()
 
     def offer(self, positions: Positions) -> None:
-        """Commit these next; what waited of the same partitions is old.
+        """Commit these positions next, in place of waiting ones of the same partitions.
 
-        That of others waits on: a query may read several sources, and a group have several queries.
+        Positions of other partitions stay: a query may have several sources, and a group several
+        queries.
         """
         with self._change:
             self._waiting = {**(self._waiting or {}), **positions}
             self._change.notify()
 
     def close(self) -> None:
-        """Commit what is waiting, and end."""
+        """Commit waiting positions, and end the thread."""
         with self._change:
             self._is_closed = True
             self._change.notify()
@@ -161,15 +121,16 @@ class BackgroundCommits:
             try:
                 self._commits.commit(positions)
             except HeadraceError as error:
-                logger.warning("%s", error)
+                _log.warning(
+                    "progress not committed", extra={"group": self._group, "error": str(error)}
+                )
 
 
 class GroupProgress(StreamingQueryListener):
-    """Commits what each micro-batch of a query has done, the last one included.
+    """Commits the progress of each micro-batch of a query, the last one included.
 
     `spark.streams.addListener(GroupProgress(properties, "reporting"))` is for all queries of the
-    session; `groups` maps names of queries to groups of their own. Sources other than Kafka's are
-    left alone.
+    session; `groups` maps names of queries to their groups. Other sources than topics are ignored.
     """
 
     def __init__(
@@ -186,7 +147,7 @@ class GroupProgress(StreamingQueryListener):
         self._commits: dict[str, BackgroundCommits] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing is done yet."""
+        """Do nothing: there is no progress yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         progress = event.progress
@@ -199,13 +160,13 @@ class GroupProgress(StreamingQueryListener):
                 self._commits_of(group).offer(positions)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing is new."""
+        """Do nothing: there is no new progress."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """The last progress came before this."""
+        """Do nothing: the last progress was reported before."""
 
     def close(self) -> None:
-        """Commit what is still waiting."""
+        """Commit waiting positions."""
         for commits in self._commits.values():
             commits.close()
         self._commits.clear()
@@ -217,9 +178,9 @@ class GroupProgress(StreamingQueryListener):
 
 
 def _positions(source: Any) -> Positions:
-    """Where a source of a query stands; nothing if it is not one of topics.
+    """Return the position of a source; empty for other sources than topics.
 
-    Spark's name for a source does not tell which, but no other source keeps such offsets.
+    Spark's description does not identify the source, but only this one has such offsets.
     """
     try:
         return from_spark(json.loads(source.endOffset or "{}"))

@@ -1,19 +1,19 @@
-"""What a task does: read ranges of offsets, whatever happens to the brokers meanwhile.
+"""Reading ranges of offsets in a task, also while leaders move and brokers restart.
 
-The end of a range was seen before, so nothing is waited for: brokers answer at once, and the next
-answer is under way while this one is decoded. Leaders that move and brokers that restart are
-followed for a bounded time, which begins anew with every record that came. Records that are gone
-are never passed over in silence.
+The end of a range exists already, so brokers respond at once, and the next response is on its way
+while one is decoded. Failing brokers are retried for a bounded time after the last progress.
+Deleted records are always reported.
 """
 
 import logging
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headrace.client.addresses import BrokerUnreachable
-from headrace.client.cluster import NoSuchTopic
+from headrace.client.cluster import BACKOFF_MAX_S, BACKOFF_S, NoSuchTopic
 from headrace.errors import (
     InconsistentTopicId,
     KafkaError,
@@ -29,20 +29,25 @@ from headrace.protocol.schemas.fetch import (
     FetchTopic,
     PartitionData,
 )
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.protocol.uuids import ZERO, Uuid
-from headrace.spark.source.brokers import BACKOFF_S, BACKOFF_S_MAX, Brokers, is_passing
+from headrace.spark.source.brokers import Brokers, is_passing
 from headrace.spark.source.client_settings import READ_COMMITTED
 from headrace.spark.source.errors import DataLost, PlanOutdated, SourceError, TopicRecreated
-from headrace.spark.source.offsets import EARLIEST, LATEST, TopicPartition
+from headrace.spark.source.offsets import EARLIEST, LATEST
 from headrace.spark.source.planning import Range
-from headrace.spark.source.record_columns import RecordColumns, Wanted, decoding_of
+from headrace.spark.source.record_columns import Decode, RecordColumns, Wanted
 from headrace.spark.source.record_sets import WalkedSet, chunks, walk
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 ASKED_AGAIN_WAIT_MS = 250
 EMPTY_ANSWERS_MAX = 3
-"""So often a broker may have nothing where there should be records; then there are none."""
+"""Empty responses below the high watermark before the rest of a range counts as compacted."""
+
+PLAIN_CHUNK_BYTES_MAX = 1 << 20
+PLAIN_BYTES_MAX = 4 << 20
+"""A worker that has decoded less, in small chunks, does not load the compiled decoder."""
 
 _RECORD_BYTES_GUESS = 1024.0
 _BYTES_MIN = 1 << 20
@@ -58,7 +63,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class _Cursor:
-    """How far a range is read."""
+    """The position in a range."""
 
     range: Range
     position: int
@@ -70,7 +75,7 @@ class _Cursor:
 
 
 class _Taken(NamedTuple):
-    """A record set that is still in the connection's buffer."""
+    """A record set in the connection's buffer."""
 
     place: TopicPartition
     first: int
@@ -100,7 +105,7 @@ class RangeReader:
         self._progress_at = time.monotonic()
 
     def pieces(self) -> Iterator[Piece]:
-        """The records, in order within each partition."""
+        """Yield the records, in order within each partition."""
         backoff_s = BACKOFF_S
         while self._cursors:
             started = self._progress_at
@@ -112,23 +117,23 @@ class RangeReader:
                     backoff_s = BACKOFF_S
                 self._brokers.forget_metadata()
                 time.sleep(backoff_s)
-                backoff_s = min(2 * backoff_s, BACKOFF_S_MAX)
+                backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
 
     def _judge(self, error: KafkaError | BrokerUnreachable) -> None:
-        """Raise what will not pass, or has not passed for too long."""
+        """Raise permanent errors, and passing ones after the time for retries."""
         places = ", ".join(map(str, sorted(self._cursors)))
         if isinstance(error, NoSuchTopic):
-            raise SourceError(f"{error}; it was there when this batch was planned") from error
+            raise SourceError(f"{error}; it existed when this batch was planned") from error
         if not is_passing(error):
             raise error
         if time.monotonic() - self._progress_at > self._settings.patience_s:
             raise SourceError(
-                f"{places} cannot be read for {self._settings.patience_s:g} s: {error};"
-                " kafka.default.api.timeout.ms is how long brokers are waited for"
+                f"{places} cannot be read for {self._settings.patience_s:g} s: {error}; to retry"
+                " longer, raise kafka.default.api.timeout.ms"
             ) from error
 
     def _read_some(self) -> Iterator[Piece]:
-        """Read the ranges that one broker leads, until they end or something changes."""
+        """Read the ranges of one leader until their end, or until an error."""
         self._brokers.know({place.topic for place in self._cursors})
         node_id = self._brokers.leader_of(next(iter(self._cursors)))
         cursors = [
@@ -140,15 +145,15 @@ class RangeReader:
         try:
             fetcher.send(self._request(cursors))
             while cursors:
-                taken, refusal = self._take(fetcher.receive(), cursors)
+                taken, failure = self._take(fetcher.receive(), cursors)
                 cursors = [cursor for cursor in cursors if not cursor.is_done]
-                if cursors and refusal is None:
+                if cursors and failure is None:
                     fetcher.send(self._request(cursors))
                 for one in taken:
                     yield from self._decoded(one)
                 self._forget_done()
-                if refusal is not None:
-                    raise refusal
+                if failure is not None:
+                    raise failure
         except BrokerUnreachable:
             self._brokers.drop_fetcher(node_id)
             raise
@@ -182,7 +187,7 @@ class RangeReader:
         )
 
     def _bytes_wanted(self, cursor: _Cursor) -> int:
-        """Not much more than the range has: what comes after its end is thrown away."""
+        """Estimate the rest of a range, because records after its end are discarded."""
         each = self._brokers.record_bytes.get(cursor.range.place.topic, _RECORD_BYTES_GUESS)
         left = int((cursor.range.end - cursor.position) * each * 1.1) + _BYTES_MIN
         return min(self._settings.partition_bytes_max, left)
@@ -190,30 +195,30 @@ class RangeReader:
     def _take(
         self, answer: FetchResponse, cursors: Sequence[_Cursor]
     ) -> tuple[list[_Taken], KafkaError | None]:
-        """Move the cursors over what came; what one partition is refused is told with the rest."""
+        """Advance the cursors; return the record sets, and the failure of a partition."""
         if answer.error_code:
-            raise error_for(answer.error_code, "the fetch was refused")
+            raise error_for(answer.error_code, "the fetch was rejected")
         if answer.throttle_time_ms and not answer.responses:
             time.sleep(min(answer.throttle_time_ms / 1000, self._settings.request_timeout_s))
             self._progress_at = time.monotonic()
             return [], None
-        told = self._told(answer)
-        is_empty = not any(part.records for part in told.values())
+        parts = self._parts(answer)
+        is_empty = not any(part.records for part in parts.values())
         taken: list[_Taken] = []
-        refusal: KafkaError | None = None
+        failure: KafkaError | None = None
         for cursor in cursors:
-            part = told.get(cursor.range.place)
+            part = parts.get(cursor.range.place)
             if part is None:
-                refusal = OffsetNotAvailable(f"{cursor.range.place}: the broker left it out")
+                failure = OffsetNotAvailable(f"{cursor.range.place}: the broker left it out")
             elif part.error_code:
-                refusal = self._refused(cursor, part) or refusal
+                failure = self._failed(cursor, part) or failure
             elif part.records:
                 taken.append(self._advance(cursor, part))
             elif is_empty:
-                refusal = self._missed(cursor, part) or refusal
-        return taken, refusal
+                failure = self._without_records(cursor, part) or failure
+        return taken, failure
 
-    def _told(self, answer: FetchResponse) -> dict[TopicPartition, PartitionData]:
+    def _parts(self, answer: FetchResponse) -> dict[TopicPartition, PartitionData]:
         names = {
             cursor.range.topic_id: place.topic
             for place, cursor in self._cursors.items()
@@ -239,7 +244,7 @@ class RangeReader:
         walked = walk(str(place), records, first, cursor.range.end, aborted, self._timestamp_ms_min)
         if walked.next_offset is None or walked.next_offset <= first:
             raise SourceError(
-                f"{place}: the broker sent no whole batch for offset {first};"
+                f"{place}: the broker did not send a whole batch for offset {first};"
                 " raise kafka.max.partition.fetch.bytes above the largest batch"
             )
         self._brokers.record_bytes[place.topic] = len(records) / (walked.next_offset - first)
@@ -260,79 +265,103 @@ class RangeReader:
             if records.rows:
                 yield Piece(taken.place, records, chunk.is_append_time)
 
-    # What is not there.
+    # Missing records.
 
-    def _missed(self, cursor: _Cursor, part: PartitionData) -> KafkaError | None:
-        """Nothing came: the leader has not heard of the end yet, or nothing is left before it."""
+    def _without_records(self, cursor: _Cursor, part: PartitionData) -> KafkaError | None:
+        """Handle an empty response: a new leader may lag behind, or the rest was compacted."""
         is_committed = self._settings.isolation_level == READ_COMMITTED
         visible = part.last_stable_offset if is_committed else part.high_watermark
         if visible < cursor.range.end:
             return OffsetNotAvailable(
-                f"{cursor.range.place} is to be read up to offset {cursor.range.end}, and its"
+                f"{cursor.range.place} should be read up to offset {cursor.range.end}, and its"
                 f" {'committed ' if is_committed else ''}records end at {visible}"
             )
         cursor.empty_answers += 1
         if cursor.empty_answers >= EMPTY_ANSWERS_MAX:
-            cursor.position = cursor.range.end  # Compaction took the last records of the range.
+            cursor.position = cursor.range.end  # Compaction removed the last records of the range.
             self._progress_at = time.monotonic()
         return None
 
-    def _refused(self, cursor: _Cursor, part: PartitionData) -> KafkaError | None:
+    def _failed(self, cursor: _Cursor, part: PartitionData) -> KafkaError | None:
         place = cursor.range.place
         error = error_for(part.error_code, f"{place}: no records at {cursor.position}")
         if isinstance(error, OffsetOutOfRange):
-            self._pass_over(cursor)
+            self._skip_deleted(cursor)
             return None
         if isinstance(error, UnknownTopicId | InconsistentTopicId):
             self._brokers.forget_metadata()
             now = self._brokers.topic(place.topic).topic_id
             if cursor.range.topic_id not in (ZERO, now):
-                raise recreated(place.topic, may_go_on=not self._fails_on_data_loss)
+                raise recreated(place.topic, may_continue=not self._fails_on_data_loss)
         return error
 
-    def _pass_over(self, cursor: _Cursor) -> None:
-        """Records were deleted before they were read, or the log was cut."""
+    def _skip_deleted(self, cursor: _Cursor) -> None:
+        """Report and skip records that were deleted or truncated before they were read."""
         place, wanted = cursor.range.place, cursor.position
         begin = self._brokers.offsets({place: EARLIEST})[place]
         end = self._brokers.offsets({place: LATEST})[place]
         if begin <= wanted < end:
-            return  # It was so for a moment only, as when leaders change.
+            return  # The error was temporary, as during a change of leaders.
         upto = min(begin, cursor.range.end) if wanted < begin else cursor.range.end
         report_loss(place, wanted, upto, begin, end, is_fatal=self._fails_on_data_loss)
         cursor.position = upto
         self._progress_at = time.monotonic()
 
 
+_plain_bytes = 0
+
+
+def decoding_of(size_bytes: int) -> Decode:
+    """Return the quicker decoder for this many bytes in this process.
+
+    Loading the compiled one takes as long as the plain one needs for some megabytes, and a small
+    micro-batch in a new worker should not wait for it.
+    """
+    global _plain_bytes
+    if "headrace.spark.source.compiled" not in sys.modules:
+        _plain_bytes += size_bytes
+        if size_bytes <= PLAIN_CHUNK_BYTES_MAX and _plain_bytes <= PLAIN_BYTES_MAX:
+            from headrace.spark.source import plain
+
+            return plain.decode
+    from headrace.spark.source import compiled
+
+    return compiled.decode
+
+
 def report_loss(
     place: TopicPartition, first: int, upto: int, begin: int, end: int, *, is_fatal: bool
 ) -> None:
-    """Records that nobody will see: an error, or a warning where going on is wanted."""
-    what = (
-        f"offsets {first} to {upto - 1} of {place} are gone: the log holds {begin} to {end - 1} now"
-    )
+    """Raise an error for lost records, or log a warning if the query may continue."""
     if is_fatal:
         raise DataLost(
-            f"{what}. Retention or deletion was quicker than this query: raise retention.ms or"
-            " read more often. To go on without these records set failOnDataLoss=false"
+            f"offsets {first} to {upto - 1} of {place} are gone: the log now has {begin} to"
+            f" {end - 1}. Retention or deletion was quicker than this query: raise retention.ms or"
+            " read more often. To continue without these records set failOnDataLoss=false"
         )
-    logger.warning("%s; going on without them, as failOnDataLoss=false says", what)
-
-
-def recreated(topic: str, *, may_go_on: bool) -> TopicRecreated:
-    """The error for a topic that is another one by now.
-
-    Where going on is allowed it is so from the next plan on: this one is of the old topic.
-    """
-    what = (
-        f"topic {topic!r} is not the one that this query began with: it was deleted and made again,"
-        " or these are brokers of another cluster. Its offsets are other records now."
+    _log.warning(
+        "records lost, continuing as failOnDataLoss=false",
+        extra={
+            "topic": place.topic,
+            "partition": place.partition,
+            "first_offset": first,
+            "last_offset": upto - 1,
+        },
     )
-    if may_go_on:
+
+
+def recreated(topic: str, *, may_continue: bool) -> TopicRecreated:
+    """Return the error for a recreated topic; a query may continue with its next plan."""
+    what = (
+        f"topic {topic!r} was deleted and recreated since this query began, or the brokers belong"
+        " to another cluster. Its offsets now refer to other records."
+    )
+    if may_continue:
         return PlanOutdated(
-            f"{what} Start the query again: it then reads the new topic from its beginning, as"
-            " failOnDataLoss=false says"
+            f"{what} Restart the query: with failOnDataLoss=false it then reads the new topic from"
+            " its beginning"
         )
     return TopicRecreated(
-        f"{what} Begin anew with a new checkpoint and startsLocation (a pipeline: with another"
-        " lake), or set failOnDataLoss=false to read the new topic from its beginning"
+        f"{what} Start with a new checkpoint and startsLocation (a pipeline: with another lake), or"
+        " set failOnDataLoss=false to read the new topic from its beginning"
     )

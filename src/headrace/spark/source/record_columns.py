@@ -1,10 +1,8 @@
-"""The columns of records, and who makes them: the plain twin at first, the compiled one for many.
+"""Chunks of records, and their columns as `plain` and `compiled` return them.
 
-A chunk is a run of batches of one partition, as plain blocks in one buffer. Both twins take a
-chunk and return the same arrays.
+A chunk is a run of batches of one partition, as uncompressed blocks in one buffer.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,14 +13,10 @@ BLOCK_FIELDS = 6
 """Start and end in the buffer, count, base offset, base timestamp, append time or NO_TIME."""
 NO_TIME = -(1 << 63)
 TIMESTAMP_MS_MAX = 8_210_235_340_800_000
-"""The year 262142, the last by which Delta's readers let a table be parted into days.
+"""The year 262142, the last that readers of Delta support in partitions of days.
 
-A time beyond it is taken for it; from the year 294247 on it would have no microseconds in 64 bits.
+Later times are reduced to it; beyond the year 294247 microseconds do not fit into 64 bits.
 """
-
-PLAIN_CHUNK_BYTES_MAX = 1 << 20
-PLAIN_BYTES_MAX = 4 << 20
-"""A worker that has decoded less than this, in small chunks, does not load the compiled twin."""
 
 Block: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -36,16 +30,16 @@ HEADERS_TYPE = pa.list_(
 
 @dataclass(slots=True)
 class Chunk:
-    """Blocks of records in one buffer, and where they came from."""
+    """Blocks of records in one buffer, and their origin."""
 
     place: str
     data: Any
-    """Writable bytes: a view of the answer, or what was decompressed."""
+    """Writable bytes: a view of the response, or decompressed records."""
     blocks: Sequence[Block]
     is_append_time: bool = False
 
     def damage(self, index: int) -> str:
-        """What to say of a block that holds no records."""
+        """Return the error message for a damaged block."""
         return (
             f"{self.place}: the batch at offset {self.blocks[index][3]} is damaged;"
             " compare the log with a replica's (headrace log, kafka-dump-log)"
@@ -54,7 +48,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which columns are worth their bytes."""
+    """The columns to build."""
 
     keys: bool = True
     values: bool = True
@@ -63,7 +57,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class RecordColumns:
-    """The records of a chunk, column by column; what was not wanted is None."""
+    """The records of a chunk as columns; those that are not wanted are None."""
 
     rows: int
     offsets: Any
@@ -75,31 +69,11 @@ class RecordColumns:
 
 Decode: TypeAlias = Callable[[Chunk, int, int, Wanted], RecordColumns]
 
-_plain_bytes = 0
-
-
-def decoding_of(size_bytes: int) -> Decode:
-    """The twin that is the quicker one for so many bytes more in this process.
-
-    Loading the compiled twin takes as long as the plain one needs for some megabytes, and a small
-    micro-batch in a new worker should not wait for it.
-    """
-    global _plain_bytes
-    if "headrace.spark.source.compiled" not in sys.modules:
-        _plain_bytes += size_bytes
-        if size_bytes <= PLAIN_CHUNK_BYTES_MAX and _plain_bytes <= PLAIN_BYTES_MAX:
-            from headrace.spark.source import plain
-
-            return plain.decode
-    from headrace.spark.source import compiled
-
-    return compiled.decode
-
 
 def header_column(list_ends: Any, names: Any, contents: Any) -> Any:
-    """Lists of name and content; null for a record without headers, as the stock connector has it.
+    """Build lists of name and content; null without headers, as in the stock connector.
 
-    A name should be UTF-8; where it is not, its bytes are replaced as Java's decoder does.
+    Invalid UTF-8 in names is replaced, as by Java's decoder.
     """
     import numpy as np
 

@@ -1,8 +1,8 @@
-"""Record sets as brokers send them: which batches count, and their records as plain blocks.
+"""Record sets as brokers send them: the relevant batches, and their records as plain blocks.
 
-A set may begin with records before the wanted offset, hold markers of transactions and records of
-aborted ones, and end inside a batch. Batches are told apart by their headers alone; only those
-that count are checked and decompressed, and never much more at once than `CHUNK_BYTES`.
+A set may begin before the wanted offset, contain markers of transactions and records of aborted
+ones, and end inside a batch. Batches are selected by their headers. Only selected ones are checked
+and decompressed, in chunks of about `CHUNK_BYTES`.
 """
 
 import heapq
@@ -10,38 +10,32 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from headrace.errors import CorruptMessage
-from headrace.protocol.batches import (
-    HEADER_SIZE,
-    BatchHeader,
-    check_crc,
-    headers,
-    records_of,
-)
+from headrace.protocol.batches import HEADER_SIZE, BatchHeader, check_crc, headers, records_of
 from headrace.protocol.compression import Codec, decompress
 from headrace.protocol.control_records import ControlType, control_type
 from headrace.spark.source.errors import DamagedRecords
 from headrace.spark.source.record_columns import NO_TIME, Block, Chunk
 
 CHUNK_BYTES = 4 << 20
-"""Plain bytes per chunk, and so about the size of a RecordBatch."""
+"""Uncompressed bytes per chunk, about the size of a RecordBatch."""
 
 Aborted = Sequence[tuple[int, int]]
-"""Producer id and first offset of the aborted transactions that a set has part of."""
+"""Producer id and first offset of the aborted transactions in a set."""
 
 
 class Batch(NamedTuple):
-    """A batch that counts, by its position in the set."""
+    """A selected batch with its position in the set."""
 
     position: int
     header: BatchHeader
 
 
 class WalkedSet(NamedTuple):
-    """What a record set holds for a reader."""
+    """The selected batches of a record set."""
 
     batches: list[Batch]
     next_offset: int | None
-    """Where the next fetch goes on; None if no batch is whole."""
+    """The offset of the next fetch; None if the set has no whole batch."""
 
 
 def walk(
@@ -52,10 +46,10 @@ def walk(
     aborted: Aborted | None = None,
     timestamp_ms_min: int | None = None,
 ) -> WalkedSet:
-    """The batches with records in a range of offsets, without a look at the records.
+    """Select the batches with records in a range of offsets, by their headers.
 
-    `aborted` is None where uncommitted records are read too. Batches that are older than
-    `timestamp_ms_min` as a whole are passed over.
+    `aborted` is None for uncommitted reads. Batches without records from `timestamp_ms_min` on are
+    skipped.
     """
     transactions = None if aborted is None else AbortedTransactions(aborted)
     batches: list[Batch] = []
@@ -71,7 +65,7 @@ def walk(
             if next_offset <= first_offset or header.base_offset >= end_offset:
                 continue
             if header.size == HEADER_SIZE and not header.count:
-                continue  # Compaction keeps it for the sake of its producer.
+                continue  # Compaction keeps empty batches for the state of their producers.
             if timestamp_ms_min is not None and header.max_timestamp < timestamp_ms_min:
                 continue
             batches.append(Batch(position, header))
@@ -83,7 +77,7 @@ def walk(
 def chunks(
     place: str, records: memoryview, batches: Sequence[Batch], *, checks_crcs: bool
 ) -> Iterator[Chunk]:
-    """The records of batches as plain blocks, a few megabytes at a time."""
+    """Yield the records of batches as uncompressed blocks, a few megabytes at a time."""
     run: _Run | None = None
     for batch in batches:
         try:
@@ -105,7 +99,7 @@ def chunks(
 
 
 class _Run:
-    """Batches that become one chunk: all plain, or all compressed; with one kind of timestamp."""
+    """Batches for one chunk: all compressed or none, with one type of timestamp."""
 
     def __init__(self, place: str, records: memoryview, first: BatchHeader) -> None:
         self.size = 0
@@ -127,7 +121,7 @@ class _Run:
         start, end = position + HEADER_SIZE, position + header.size
         if self._plain is not None:
             if header.codec > Codec.ZSTD:
-                raise CorruptMessage(f"there is no codec {header.codec}")
+                raise CorruptMessage(f"unknown codec {header.codec}")
             content = decompress(header.codec, self._records[start:end])
             start = len(self._plain)
             end = start + len(content)
@@ -144,10 +138,9 @@ class _Run:
 
 
 class AbortedTransactions:
-    """Tells which batches of a record set belong to transactions that were aborted.
+    """Finds the batches of aborted transactions in a record set, in the order of the log.
 
-    The broker names the transactions by where they begin; each ends at its marker. Batches are
-    asked about in the order of the log.
+    The broker lists the first offsets of the transactions; each ends at its marker.
     """
 
     def __init__(self, aborted: Aborted) -> None:
@@ -156,7 +149,7 @@ class AbortedTransactions:
         self._open: set[int] = set()
 
     def drops(self, records: memoryview, position: int, header: BatchHeader) -> bool:
-        """Whether a batch is part of an aborted transaction, or the marker of its end."""
+        """Return whether a batch is part of an aborted transaction, or its end marker."""
         while self._coming and self._coming[0][0] <= header.last_offset:
             self._open.add(heapq.heappop(self._coming)[1])
         if header.producer_id not in self._open or not header.is_transactional:

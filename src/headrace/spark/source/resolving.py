@@ -1,23 +1,18 @@
-"""From what the options say to true offsets, by asking the cluster."""
+"""Resolution of options to topics, partitions and offsets of the cluster."""
 
 from collections.abc import Iterable
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.brokers import Brokers, Topic, partitions_of
 from headrace.spark.source.errors import InvalidOption, SourceError
-from headrace.spark.source.offsets import (
-    EARLIEST,
-    LATEST,
-    Positions,
-    TopicPartition,
-    check_same_partitions,
-)
+from headrace.spark.source.offsets import EARLIEST, LATEST, Positions, check_same_partitions
 from headrace.spark.source.options import Bound, Subscription, Unmatched
 
 
 def subscribed(
     brokers: Brokers, subscription: Subscription, *, may_miss: bool = False
 ) -> list[Topic]:
-    """The topics that are read, as they are now or were a moment ago."""
+    """Return the topics to read, from the cluster or the cache."""
     topics = brokers.topics(subscription.names(), may_miss=may_miss)
     return [
         topic
@@ -29,7 +24,7 @@ def subscribed(
 def places_of(
     topics: Iterable[Topic], subscription: Subscription, *, may_miss: bool = False
 ) -> list[TopicPartition]:
-    """The partitions that are read; one that is assigned must be there, unless it may be gone."""
+    """Return the partitions to read; missing ones of `assign` are an error unless `may_miss`."""
     there = partitions_of(topics)
     missing = set(subscription.partitions) - set(there)
     if missing and not may_miss:
@@ -40,7 +35,7 @@ def places_of(
 
 
 def resolved(brokers: Brokers, places: Iterable[TopicPartition], bound: Bound) -> Positions:
-    """The offset in every partition that a bound stands for."""
+    """Resolve a bound to an offset in every partition."""
     wanted = list(places)
     if not wanted:
         return {}
@@ -63,8 +58,8 @@ def _at_times(brokers: Brokers, times_ms: Positions, bound: Bound) -> Positions:
     unmatched = sorted(place for place, offset in found.items() if offset < 0)
     if unmatched and bound.unmatched is Unmatched.ERROR:
         raise SourceError(
-            f"{', '.join(map(str, unmatched))}: no record is as young as {bound.option} says;"
-            " choose an earlier time, or set startingOffsetsByTimestampStrategy=latest"
+            f"{', '.join(map(str, unmatched))}: there is no record from the time of {bound.option}"
+            " on; choose an earlier time, or set startingOffsetsByTimestampStrategy=latest"
         )
     if unmatched:
         found |= brokers.offsets(dict.fromkeys(unmatched, LATEST))
@@ -72,11 +67,11 @@ def _at_times(brokers: Brokers, times_ms: Positions, bound: Bound) -> Positions:
 
 
 def check_order(start: Positions, end: Positions, options: tuple[Bound, Bound]) -> None:
-    """Refuse a batch that ends before it begins: it would be empty, and look as if all was read."""
+    """Reject a batch that ends before it begins, which would silently be empty."""
     crossed = sorted(place for place, at in start.items() if at > end[place])
     if crossed:
         place = crossed[0]
         raise SourceError(
-            f"{place}: {options[0].option} is offset {start[place]} there, and"
-            f" {options[1].option} is {end[place]}, which is before it"
+            f"{place}: the offset {end[place]} of {options[1].option} is before the offset"
+            f" {start[place]} of {options[0].option}"
         )

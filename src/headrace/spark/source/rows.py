@@ -1,9 +1,8 @@
-"""The columns that Spark sees: their schema, and RecordBatches of exactly that schema.
+"""The columns of the source: their schema, and RecordBatches of exactly that schema.
 
 Without a payload format they are the stock connector's. With one they are the decoded columns,
-`_error` and `_payload` (the bytes, only where they could not be decoded, unless all are kept), and
-where the record came from. Records that could not be decoded are among them unless someone takes
-them.
+`_error`, `_payload` (the bytes of bad payloads, or of all), and the origin of the record. Records
+that cannot be decoded are rows too, unless there is a side output.
 """
 
 from collections.abc import Sequence
@@ -12,9 +11,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from headrace.client.cluster import near_names
-from headrace.spark.refuge import Unreadable
+from headrace.protocol.topic_partition import TopicPartition
+from headrace.spark.decoding.decoder import Decoder
+from headrace.spark.side_output import UnreadableRecords
 from headrace.spark.source.errors import InvalidOption
-from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.record_columns import HEADERS_TYPE, RecordColumns, Wanted
 
 ERROR, PAYLOAD = "_error", "_payload"
@@ -33,29 +33,10 @@ _ORIGIN = ("topic", "partition", "offset", "timestamp")
 _CREATE_TIME, _APPEND_TIME = 0, 1
 
 
-class Decoded(Protocol):
-    """What a decoder makes of payloads."""
+class RecordSink(Protocol):
+    """The side output for unreadable records."""
 
-    @property
-    def columns(self) -> Any: ...
-
-    @property
-    def errors(self) -> Any: ...
-
-
-class Decoder(Protocol):
-    """As much of a payload decoder as rows need."""
-
-    @property
-    def schema(self) -> Any: ...
-
-    def decode(self, payloads: Any) -> Decoded: ...
-
-
-class Aside(Protocol):
-    """Takes the records that could not be read."""
-
-    def put(self, records: Unreadable) -> None: ...
+    def put(self, records: UnreadableRecords) -> None: ...
 
 
 def row_schema(
@@ -65,13 +46,13 @@ def row_schema(
     decoder: Decoder | None = None,
     prefix: str = "",
 ) -> Any:
-    """The schema of rows, by default or for the columns that are asked for, in their order."""
+    """Return the schema of rows, by default or for the wanted columns in their order."""
     offered = _offered(decoder, prefix)
     if columns:
         for name in columns:
             if name not in offered:
                 near = near_names(name, offered)
-                raise InvalidOption(f"columns names {name!r}, which there is not{near}")
+                raise InvalidOption(f"the option columns names the unknown column {name!r}{near}")
         chosen = list(columns)
     elif decoder is None:
         chosen = [name for name in _TYPES if has_headers or name != "headers"]
@@ -83,7 +64,7 @@ def row_schema(
 
 
 def _offered(decoder: Decoder | None, prefix: str) -> dict[str, Any]:
-    """Every column that can be asked for, with its type."""
+    """Return all available columns with their types."""
     if decoder is None:
         return dict(_TYPES)
     decoded = {column.name: column.type for column in decoder.schema}
@@ -92,14 +73,14 @@ def _offered(decoder: Decoder | None, prefix: str) -> dict[str, Any]:
     for name in (*own, *(prefix + name for name in _ORIGIN)):
         if name in decoded:
             raise InvalidOption(
-                f"the payload has a column {name!r}, which is also what the source tells of a"
-                " record; set metadataPrefix, such as metadataPrefix=kafka_"
+                f"the payload has a column {name!r}, and so has the source; set metadataPrefix,"
+                " such as metadataPrefix=kafka_"
             )
     return {**origin, **decoded, **own}
 
 
 class Rows:
-    """Makes RecordBatches out of the columns of records."""
+    """Builds RecordBatches from the columns of records."""
 
     def __init__(
         self,
@@ -108,10 +89,10 @@ class Rows:
         prefix: str = "",
         *,
         keeps_payloads: bool = False,
-        aside: Aside | None = None,
+        side_output: RecordSink | None = None,
     ) -> None:
         self._schema = schema
-        self._aside = aside
+        self._side_output = side_output
         self._keeps_payloads = keeps_payloads
         self._decoder = decoder
         self._prefix = prefix
@@ -122,12 +103,12 @@ class Rows:
         is_decoded = decoder is not None and bool(names & {*decoded, ERROR, PAYLOAD})
         self.wanted = Wanted(
             keys="key" in own,
-            values=is_decoded or aside is not None or (decoder is None and "value" in own),
+            values=is_decoded or side_output is not None or (decoder is None and "value" in own),
             headers="headers" in own,
         )
 
     def batch(self, place: TopicPartition, records: RecordColumns, *, is_append_time: bool) -> Any:
-        """A RecordBatch of the schema that was promised to Spark."""
+        """Build a RecordBatch of the schema."""
         found = self._decoded(records) if self._decoder is not None else {}
         arrays = [
             found[name]
@@ -137,19 +118,19 @@ class Rows:
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         errors = found.get(ERROR)
-        if self._aside is None or errors is None or errors.null_count == len(errors):
+        if self._side_output is None or errors is None or errors.null_count == len(errors):
             return batch
-        self._put_aside(self._aside, place, records, errors)
+        self._put(self._side_output, place, records, errors)
         return batch.filter(errors.is_null())
 
-    def _put_aside(
-        self, aside: Aside, place: TopicPartition, records: RecordColumns, errors: Any
+    def _put(
+        self, side_output: RecordSink, place: TopicPartition, records: RecordColumns, errors: Any
     ) -> None:
-        """Take out what could not be read; to filter copies it, as the buffer is used again."""
+        """Write unreadable records to the side output; the filter copies them out of the buffer."""
         is_bad = errors.is_valid()
         error = errors.filter(is_bad)
-        aside.put(
-            Unreadable(
+        side_output.put(
+            UnreadableRecords(
                 topic=self._constant("topic", place.topic, len(error)),
                 partition=self._constant("partition", place.partition, len(error)),
                 offset=records.offsets.filter(is_bad),
@@ -196,7 +177,7 @@ class Rows:
                 return records.headers
 
     def _constant(self, column: str, value: object, rows: int) -> Any:
-        """The same value in every row; one long array is made once and cut to length."""
+        """Return a constant column as a slice of a cached array."""
         kept = self._constants.get((column, value))
         if kept is None or len(kept) < rows:
             kept = pa.repeat(pa.scalar(value, _TYPES[column]), 1 << max(10, rows.bit_length()))

@@ -1,6 +1,6 @@
-"""How large records are, for limits in bytes: the batches at the beginning of what is waiting.
+"""The size of records, for limits in bytes, estimated from the first waiting batches.
 
-One small fetch per leader; batch headers tell how many records so many bytes hold.
+It takes one small fetch per leader; batch headers have sizes and numbers of records.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from headrace.client.addresses import BrokerUnreachable
 from headrace.errors import KafkaError
 from headrace.protocol.batches import headers
 from headrace.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.brokers import Brokers
-from headrace.spark.source.offsets import TopicPartition
 
 SAMPLE_BYTES = 64 << 10
 _SAMPLES_BYTES_MAX = 8 << 20
@@ -20,26 +20,16 @@ _RECORD_BYTES_UNKNOWN = 1024.0
 def record_bytes(
     brokers: Brokers, positions: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, float]:
-    """Bytes on the wire per record in each partition, as estimated from its next batches."""
+    """Estimate the bytes on the wire per record in each partition from its next batches."""
     found: dict[TopicPartition, float] = {}
 
     def attempt() -> None:
-        for leader, share in _by_leader(brokers, positions).items():
+        for leader, share in brokers.by_leader(positions).items():
             found.update(_sampled(brokers, leader, share))
 
     brokers.retry(attempt)
     usual = sum(found.values()) / len(found) if found else _RECORD_BYTES_UNKNOWN
     return {place: found.get(place, usual) for place in positions}
-
-
-def _by_leader(
-    brokers: Brokers, positions: Mapping[TopicPartition, int]
-) -> dict[int, dict[TopicPartition, int]]:
-    brokers.know({place.topic for place in positions})
-    shares: dict[int, dict[TopicPartition, int]] = {}
-    for place, offset in positions.items():
-        shares.setdefault(brokers.leader_of(place), {})[place] = offset
-    return shares
 
 
 def _sampled(
@@ -82,7 +72,7 @@ def _sizes(brokers: Brokers, answer: FetchResponse) -> dict[TopicPartition, floa
             try:
                 batches = [header for _, header in headers(part.records or b"")]
             except KafkaError:
-                continue  # Whoever reads these records will say what is wrong with them.
+                continue  # Reading these records reports the error.
             records = sum(header.last_offset_delta + 1 for header in batches)
             if records > 0:
                 sizes[place] = sum(header.size for header in batches) / records

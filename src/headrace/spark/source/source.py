@@ -1,6 +1,6 @@
-"""`format("headrace")` as Spark sees it: which columns there are, and who reads and writes them.
+"""`format("headrace")` for Spark: its schema, readers and writers.
 
-The parameters have the names that Spark calls them by.
+Spark passes some parameters by name.
 """
 
 from typing import TYPE_CHECKING
@@ -9,9 +9,10 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from headrace.spark.carrying import Carrier
+from headrace.spark.decoding.decoder import Decoder
+from headrace.spark.launching.pickled_package import PickledWithPackage
 from headrace.spark.source.options import check, client_properties, parse, parse_rows
-from headrace.spark.source.rows import Decoder, row_schema
+from headrace.spark.source.rows import row_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     )
 
 
-class DefaultSource(Carrier, DataSource):
+class DefaultSource(PickledWithPackage, DataSource):
     """Topics of any Kafka cluster, read and written without jars."""
 
     @classmethod
@@ -30,7 +31,7 @@ class DefaultSource(Carrier, DataSource):
         return "headrace"
 
     def schema(self) -> StructType:
-        """The stock connector's columns, or those of the payload, as far as they are asked for."""
+        """Return the stock connector's columns, or those of the payload, as selected."""
         check(self.options)
         rows = parse_rows(self.options)
         schema = row_schema(
@@ -67,9 +68,9 @@ class DefaultSource(Carrier, DataSource):
         return stream_writer(self.options, schema, overwrite)
 
     def _decoder(self) -> Decoder | None:
-        """None where values come as bytes."""
+        """Return the decoder, or None for bytes."""
         if "format" not in self.options:
             return None
-        from headrace.spark.decoding import decoder_of
+        from headrace.spark.decoding.formats import decoder_of
 
         return decoder_of(self.options, client_properties(self.options))

@@ -1,7 +1,7 @@
-"""Where a stream began, kept beside its checkpoint: Spark itself does not store that.
+"""The start of a stream in a file next to its checkpoint, because Spark does not store it.
 
-Without it a crash in the first batch would resolve `latest` anew, and read another range. The ids
-of topics are kept too: offsets of a topic that was deleted and made again mean other records.
+Without it a crash in the first batch would resolve `latest` again and read another range. The ids
+of topics are stored too, to detect recreated topics.
 """
 
 import contextlib
@@ -23,16 +23,16 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """The first offset of each partition that there was, and the topics' ids."""
+    """The first offset of each partition, and the topics' ids."""
 
     positions: Positions
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
     remade: frozenset[str] = frozenset()
-    """Topics that were deleted and made again since: what was read of them before is gone."""
+    """Topics that were recreated since."""
 
 
 def starts_path(location: str) -> Path:
-    """The file in a directory of this machine, or of a file system that is mounted on it."""
+    """Return the path of the file, in a local or mounted directory."""
     parsed = urlparse(location)
     if parsed.scheme not in ("", "file") or parsed.netloc not in ("", "localhost"):
         raise InvalidOption(
@@ -43,7 +43,7 @@ def starts_path(location: str) -> Path:
 
 
 def load(path: Path) -> Starts | None:
-    """What was kept; None if nothing was."""
+    """Load the file; None if it does not exist."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def load(path: Path) -> Starts | None:
         raise SourceError(f"{path} cannot be read: {error}; restore it from a backup") from error
     try:
         if kept["version"] != _VERSION:
-            raise ValueError(f"version {kept['version']} is not known")
+            raise ValueError(f"unknown version {kept['version']}")
         ids = {topic: from_text(text) for topic, text in kept["topicIds"].items()}
         return Starts(from_spark(kept["offsets"]), ids, frozenset(kept.get("remade", ())))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -60,7 +60,7 @@ def load(path: Path) -> Starts | None:
 
 
 def save(path: Path, starts: Starts) -> None:
-    """All or nothing: a crash leaves the file as it was, or as it shall be."""
+    """Replace the file atomically."""
     content = {
         "version": _VERSION,
         "offsets": to_spark(starts.positions),

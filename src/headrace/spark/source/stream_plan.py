@@ -1,10 +1,9 @@
-"""Where a stream stands and how far it may go next: the decisions of a stream's planning process.
+"""The decisions of a stream's planning process: its start, and the end of each micro-batch.
 
-Topics are remembered by id from the first moment on (and beyond it, where starts are kept), so
-that one which was deleted and made again is noticed, whatever its offsets. Where that is allowed a
-micro-batch takes its partitions back to 0 and reads nothing of them; the next one reads. So what
-Spark has written down says of itself which records it means, and the new id is kept only after.
-A crash before that finds the old id, and does the same again.
+Topics are remembered by id from the start, across restarts if starts are kept, so recreated topics
+are detected at any offset. If the query may continue, one micro-batch resets their partitions to 0
+without reading them, and the next one reads. So the offsets in Spark's checkpoint are unambiguous,
+and the new id is kept only afterwards. A crash before that finds the old id and repeats the reset.
 """
 
 import logging
@@ -13,23 +12,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from headrace.client.cluster import NoSuchTopic
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.protocol.uuids import Uuid
 from headrace.spark.source import starts
 from headrace.spark.source.brokers import Brokers, Topic
 from headrace.spark.source.errors import DataLost
 from headrace.spark.source.limits import admitted, backlog
-from headrace.spark.source.offsets import EARLIEST, LATEST, Positions, TopicPartition
+from headrace.spark.source.offsets import EARLIEST, LATEST, Positions
 from headrace.spark.source.options import SourceOptions
-from headrace.spark.source.planning import Share, ranges_between, shares_of
+from headrace.spark.source.planning import TaskRanges, ranges_between, task_ranges
 from headrace.spark.source.reading import recreated, report_loss
 from headrace.spark.source.resolving import places_of, resolved, subscribed
 from headrace.spark.source.sampling import record_bytes
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class StreamPlan:
-    """Plans micro-batches; one for the life of a query's planning process."""
+    """Plans the micro-batches of a query."""
 
     def __init__(
         self, options: SourceOptions, brokers: Brokers, clock: Callable[[], float] = time.monotonic
@@ -43,7 +43,7 @@ class StreamPlan:
         self._topic_ids: dict[str, Uuid] = {} if self._kept is None else dict(self._kept.topic_ids)
         self._remade = frozenset() if self._kept is None else self._kept.remade
         self._replaced: dict[str, Uuid] = {}
-        """Topics that were made again, with the ids of those that positions may still be of."""
+        """Recreated topics, with the old ids that positions may still refer to."""
         self._gone: set[TopicPartition] = set()
         self._has_begun = False
         self._target: Positions | None = None
@@ -51,16 +51,16 @@ class StreamPlan:
         self._batch_at = clock()
 
     def initial(self) -> Positions:
-        """Where the stream begins: resolved once, and the same whenever it is asked for."""
+        """Return the start of the stream, which is resolved once."""
         if self._kept is None:
             subscription = self._options.subscription
             if self._path is None and self._options.start.moves_on:
-                logger.warning(
-                    "a stream of %s starts at the latest offsets, and nothing keeps them: after a"
-                    " crash in its first batch it may begin later and pass records over. Set the"
-                    " option startsLocation to a folder of the query's own, such as the one above"
-                    " its checkpoint",
-                    subscription.pattern or ", ".join(subscription.names() or ()),
+                # After a crash in its first batch the stream would begin later and skip records.
+                topics = subscription.pattern or ",".join(subscription.names() or ())
+                _log.warning(
+                    "start at the latest offsets is not stored: set startsLocation to the folder"
+                    " above the checkpoint",
+                    extra={"topics": topics},
                 )
             places = places_of(self._topics(), subscription)
             positions = resolved(self._brokers, places, self._options.start)
@@ -70,18 +70,18 @@ class StreamPlan:
         return self._kept.positions
 
     def prepare_available_now(self) -> None:
-        """From now on the stream ends where the topics end at this moment."""
+        """Fix the current end of the topics as the end of the stream."""
         self._target = self._ends()
 
     def next_end(self, start: Positions, *, is_limited: bool) -> Positions:
-        """Where the micro-batch after `start` ends; `start` itself if there is none."""
+        """Return the end of the micro-batch after `start`, or `start` without one."""
         self._has_begun = True
         ends = self._ends()
         self._newest = dict(ends)
         if self._target is not None:
             ends = {place: min(ends.get(place, at), at) for place, at in self._target.items()}
-        if (anew := self._taken_back(start, ends)) is not None:
-            return anew
+        if (reset := self._reset(start, ends)) is not None:
+            return reset
         begin = self._checked(start, ends)
         ends = {place: at for place, at in ends.items() if place in begin or at}
         waiting = backlog(begin, ends)
@@ -97,20 +97,20 @@ class StreamPlan:
             self._batch_at = self._clock()
         return end
 
-    def shares(self, start: Positions, end: Positions) -> list[Share]:
-        """The tasks of a micro-batch; the same for the same positions.
+    def shares(self, start: Positions, end: Positions) -> list[TaskRanges]:
+        """Plan the tasks of a micro-batch; the same for the same positions.
 
-        Offsets of a topic that was made again since they were planned are of records that are gone.
+        Topics that were recreated since are left out, because their old records are gone.
         """
         self._has_begun = True
         self._topics()
         there = {place: at for place, at in end.items() if place.topic not in self._replaced}
         ranges = ranges_between(start, there, self._topic_ids)
-        return shares_of(ranges, self._options.tasks_min, self._options.task_rows_max)
+        return task_ranges(ranges, self._options.tasks_min, self._options.task_rows_max)
 
     @property
     def newest(self) -> Positions:
-        """Where the topics ended when that was last asked."""
+        """The end of the topics at the last lookup."""
         return self._newest
 
     def _ends(self) -> Positions:
@@ -119,16 +119,16 @@ class StreamPlan:
         return self._brokers.offsets(dict.fromkeys(places, LATEST)) if places else {}
 
     def _is_held_back(self, rows: int, *, is_limited: bool) -> bool:
-        """Whether a batch waits to become larger."""
+        """Return whether a batch waits for more rows."""
         rows_min = self._options.rows_min
         if rows_min is None or not is_limited or self._target is not None:
             return False
         return rows < rows_min and self._clock() - self._batch_at < self._options.delay_s_max
 
-    def _taken_back(self, start: Positions, ends: Positions) -> Positions | None:
-        """Where the stream stands once topics that were made again are at 0; None if it does.
+    def _reset(self, start: Positions, ends: Positions) -> Positions | None:
+        """Return the positions with recreated topics at 0; None if they are at 0 already.
 
-        The positions are then those of the new topics alone, and their ids can be kept.
+        Then all positions refer to the new topics, and their ids are stored.
         """
         read = {place.topic for place, at in start.items() if at and place.topic in self._replaced}
         if not read:
@@ -137,19 +137,19 @@ class StreamPlan:
                 self._replaced.clear()
                 self._keep_ids()
             return None
-        # Kept before Spark writes the 0 down, which is also where what was never read stands.
+        # Stored before Spark stores the 0, which is also the position of unread partitions.
         self._remade |= read
         self._keep_ids()
-        taken = {place: 0 if place.topic in self._replaced else at for place, at in start.items()}
-        for place in taken.keys() - ends.keys():
+        reset = {place: 0 if place.topic in self._replaced else at for place, at in start.items()}
+        for place in reset.keys() - ends.keys():
             self._report_gone(place, start[place])
-        return {place: at for place, at in taken.items() if place in ends}
+        return {place: at for place, at in reset.items() if place in ends}
 
     def _begin_unread(self) -> None:
-        """Let topics begin with their new partitions of which nothing was read before.
+        """Set the starts of recreated topics that were never read to their new partitions.
 
-        That is sure only of those which stood at 0: where a stream began later, backfills may
-        have brought what lies before it.
+        Only topics at 0 are certainly unread: where a stream began later, backfills may have read
+        the earlier records.
         """
         if self._kept is None:
             return
@@ -159,7 +159,7 @@ class StreamPlan:
         self._kept = replace(self._kept, positions=begun)
 
     def _checked(self, start: Positions, ends: Positions) -> Positions:
-        """The true beginning of the next batch, after a look at what is gone."""
+        """Return the start of the next batch after a check for deleted records."""
         is_fatal = self._options.fails_on_data_loss
         begin: Positions = {}
         for place, at in start.items():
@@ -176,16 +176,19 @@ class StreamPlan:
     def _report_gone(self, place: TopicPartition, at: int) -> None:
         if self._options.fails_on_data_loss:
             raise DataLost(
-                f"{place}, which was read up to offset {at}, is there no more: its topic was"
-                " deleted. To go on without it set failOnDataLoss=false"
+                f"{place}, which was read up to offset {at}, no longer exists: its topic was"
+                " deleted. To continue without it set failOnDataLoss=false"
             )
         if place not in self._gone:
-            logger.warning("%s is gone after offset %d; going on without it", place, at)
+            _log.warning(
+                "partition gone, continuing without it",
+                extra={"topic": place.topic, "partition": place.partition, "offset": at},
+            )
             self._gone.add(place)
 
     @property
     def _may_miss(self) -> bool:
-        """Whether topics may be missing: not at the beginning, and then by option."""
+        """Return whether topics may be missing: never at the start, and later by option."""
         return self._has_begun and not self._options.fails_on_data_loss
 
     def _topics(self) -> list[Topic]:
@@ -196,33 +199,33 @@ class StreamPlan:
             if not self._has_begun:
                 raise
             raise DataLost(
-                f"{error}, and this query has read it before: it was deleted. To go on without it"
-                " set failOnDataLoss=false"
+                f"{error}: it was deleted after this query has read it. To continue without it set"
+                " failOnDataLoss=false"
             ) from error
         self._remember(topics)
         return topics
 
     def _remember(self, topics: Iterable[Topic]) -> None:
-        """Know topics by id; one that has another id than before begins anew, or is refused."""
-        is_news = False
+        """Record the ids of topics; a changed id resets the topic or is an error."""
+        has_changed = False
         for topic in topics:
             known = self._topic_ids.get(topic.name)
             if known == topic.topic_id:
                 continue
             if known is not None:
                 if self._options.fails_on_data_loss:
-                    raise recreated(topic.name, may_go_on=False)
-                logger.warning(
-                    "topic %s was deleted and made again: it is read from its beginning", topic.name
+                    raise recreated(topic.name, may_continue=False)
+                _log.warning(
+                    "topic recreated, reading from its beginning", extra={"topic": topic.name}
                 )
                 self._replaced.setdefault(topic.name, known)
             self._topic_ids[topic.name] = topic.topic_id
-            is_news = True
-        if is_news:
+            has_changed = True
+        if has_changed:
             self._keep_ids()
 
     def _keep_ids(self) -> None:
-        """Of each topic the id that the positions of the stream are of."""
+        """Store the ids that the stream's positions refer to."""
         if self._kept is not None:
             ids = {**self._topic_ids, **self._replaced}
             self._kept = replace(self._kept, topic_ids=ids, remade=self._remade)

@@ -1,7 +1,7 @@
-"""`spark.readStream.format("headrace")`: planned in one process for the query's life.
+"""`spark.readStream.format("headrace")`: planned in one process during the query's life.
 
-Spark asks for the latest offsets all the time, and for tasks with every micro-batch; each question
-costs at most a request to each leader.
+Spark polls the latest offsets all the time, and plans tasks with every micro-batch; each call costs
+at most one request to each leader.
 """
 
 from typing import Any
@@ -16,19 +16,19 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from headrace.spark.decoding.decoder import Decoder
 from headrace.spark.source.brokers import shared_brokers
 from headrace.spark.source.offsets import from_spark, to_spark
 from headrace.spark.source.options import SourceOptions
 from headrace.spark.source.progress import BackgroundCommits
-from headrace.spark.source.rows import Decoder
 from headrace.spark.source.stream_plan import StreamPlan
-from headrace.spark.source.tasks import ShareOfTopics, TaskReader
+from headrace.spark.source.tasks import TaskPartition, TaskReader
 
 SparkOffset = dict[str, dict[str, int]]
 
 
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches; their tasks read them."""
+    """Plans the tasks of micro-batches."""
 
     def __init__(self, options: SourceOptions, schema: StructType, decoder: Decoder | None) -> None:
         super().__init__(options, schema, decoder)
@@ -39,12 +39,12 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return to_spark(self._plan.initial())
 
     def latestOffset(self, start: SparkOffset, limit: ReadLimit) -> SparkOffset:  # noqa: N802
-        """The end of the next micro-batch; Spark may ask for everything, whatever the options."""
+        """Return the end of the next micro-batch; Spark may ignore the options and read all."""
         is_limited = not isinstance(limit, ReadAllAvailable)
         return to_spark(self._plan.next_end(from_spark(start), is_limited=is_limited))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Spark knows one limit at a time; `latestOffset` heeds both."""
+        """Return one of the limits, as Spark supports one; `latestOffset` applies both."""
         options = self._options
         if options.rows_max is not None:
             return ReadMaxRows(options.rows_max)
@@ -53,7 +53,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return ReadAllAvailable() if options.rows_min is None else ReadMaxRows((1 << 63) - 1)
 
     def reportLatestOffset(self) -> SparkOffset | None:  # noqa: N802
-        """What the last look at the topics found: the lag that progress shows."""
+        """Return the last known end of the topics, from which Spark computes the lag."""
         return to_spark(self._plan.newest) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -61,10 +61,10 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
 
     def partitions(self, start: SparkOffset, end: SparkOffset) -> list[InputPartition]:
         shares = self._plan.shares(from_spark(start), from_spark(end))
-        return [ShareOfTopics(share) for share in shares]
+        return [TaskPartition(share) for share in shares]
 
     def commit(self, end: SparkOffset) -> None:
-        """Show progress under the group's name; the query does not wait for it."""
+        """Commit the group's offsets in the background."""
         if self._options.group is not None:
             if self._commits is None:
                 self._commits = BackgroundCommits(self._options.properties, self._options.group)
@@ -81,5 +81,5 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return self._opened
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get what was told, not what is open."""
+        """Leave out open clients, which tasks do not need."""
         return {**self.__dict__, "_opened": None, "_commits": None}

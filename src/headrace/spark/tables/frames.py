@@ -1,13 +1,13 @@
-"""A version of a table, or of a merged view, as a DataFrame, by Spark's own Parquet reader."""
+"""Versions of tables and merged views as DataFrames, by Spark's own Parquet reader."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headrace.lake.commits import AddedFile
-from headrace.lake.merging import COMMIT_VERSION, Pair, check_columns
+from headrace.lake.commit_log import AddedFile
+from headrace.lake.merged_views import COMMIT_VERSION, Pair, check_columns
 from headrace.lake.partitions import folder_of
 from headrace.lake.tables import Table
-from headrace.spark.carrying import carried
+from headrace.spark.launching.pickled_package import with_package
 from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NUMBER, _FILE, _NAME, _ROW = "__number", "__file", "__name", "__row"
 _ROW_BITS = 36
-"""So many bits of a row's number are for its place in the file; a file has 128 MB at most."""
+"""The bits of a row's number for its position in the file, which has 128 MB at most."""
 
 
 def table_frame(
@@ -27,26 +27,25 @@ def table_frame(
     version: int | None = None,
     chosen: Sequence[AddedFile] | None = None,
 ) -> "DataFrame":
-    """All rows of a version, the newest unless one is given; or of some of its files at least.
+    """Return the rows of a version, by default the newest, or at least those of the chosen files.
 
-    The list of files is fixed here: what is committed later is not seen, whenever Spark reads.
+    The list of files is fixed here, so later commits are not visible whenever Spark reads.
     """
     fixed = table.version if version is None else version
     files = table.files(fixed) if chosen is None else chosen
     schema = schema_of(table.schema_at(fixed))
     if not files:
         return spark.createDataFrame([], schema)
-    if not all(_is_told_by_its_folder(file) for file in files):
+    if not all(_has_plain_folder(file) for file in files):
         return _by_python(spark, table, fixed)
     frame = _by_spark(spark, table, files, schema)
     return frame.select(*(frame[quoted(name)] for name in schema.names))
 
 
 def merged_frame(spark: "SparkSession", view: "MergedViewEntry", now: Pair) -> "DataFrame":
-    """A merged view's rows at some moment, in the types of the batch table.
+    """Return a merged view's rows at these versions, in the types of the batch table.
 
-    What `lake.merging.merged_select` says, as a plan of Spark: the rows of both layers stay with
-    its tasks.
+    Spark's equivalent of `lake.merged_views.merged_select`, without rows in the driver.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -60,7 +59,7 @@ def merged_frame(spark: "SparkSession", view: "MergedViewEntry", now: Pair) -> "
         F.call_function(how, F.col(quoted(name))).alias(name) for name, how in view.merge.items()
     ]
     rows = both.groupBy(*map(quoted, view.keys)).agg(*merged)
-    # Sums are wider than what they add up.
+    # Sums are wider than their columns.
     types = {field.name: field.dataType for field in batch.schema}
     return rows.select(
         *(F.col(quoted(name)).cast(types[name]).alias(name) for name in (*view.keys, *view.merge))
@@ -70,9 +69,9 @@ def merged_frame(spark: "SparkSession", view: "MergedViewEntry", now: Pair) -> "
 def first_rows(
     spark: "SparkSession", table: Table, version: int, keys: Sequence[str]
 ) -> "DataFrame":
-    """Of a version's rows with the same keys the one that came first.
+    """Return the first row of each key in a version.
 
-    Each column is chosen by itself, by one order, so that Spark reads those only that are used.
+    Each column is aggregated separately, by the same order, so Spark reads only used columns.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -89,13 +88,13 @@ def first_rows(
 
 
 def _numbered(spark: "SparkSession", table: Table, version: int) -> "DataFrame":
-    """A version's rows with numbers that grow in the order in which they came."""
+    """Return a version's rows with increasing numbers in the order of their commits."""
     from pyspark.sql import functions as F  # noqa: N812
 
     files = table.files_as_arrived(version)
-    if not all(_is_told_by_its_folder(file) for file in files):
+    if not all(_has_plain_folder(file) for file in files):
         rows = _by_python(spark, table, version, commitVersion="true")
-        # Its tasks have the files in order, and each its rows.
+        # The source keeps the order of files over its tasks.
         return rows.withColumn(_NUMBER, F.monotonically_increasing_id())
     schema = schema_of(table.schema_at(version))
     if not files:
@@ -122,10 +121,10 @@ def _by_spark(
 
 
 def _by_python(spark: "SparkSession", table: Table, version: int, **options: str) -> "DataFrame":
-    """Slower, but the partitions' values come from the log."""
+    """Read by the Python source: slower, but with partition values from the log."""
     from headrace.spark.tables.source import TableSource
 
-    spark.dataSource.register(carried(TableSource))
+    spark.dataSource.register(with_package(TableSource))
     reader = spark.read.format(TableSource.name()).options(
         root=str(table.place.absolute().parent.parent),
         table=table.name,
@@ -136,15 +135,15 @@ def _by_python(spark: "SparkSession", table: Table, version: int, **options: str
     return reader.load()
 
 
-def _is_told_by_its_folder(file: AddedFile) -> bool:
-    """Whether Spark reads the partition's values from the path as they are.
+def _has_plain_folder(file: AddedFile) -> bool:
+    """Return whether Spark reads the exact partition values from the path.
 
-    Values that are too long or not ASCII may have folders whose names Spark takes for others.
+    Long values and those beyond ASCII may have folders that Spark reads differently.
     """
     folders = [folder_of(name, value) for name, value in file.partition_values.items()]
     return file.path.split("/")[:-1] == folders and all("=" in folder for folder in folders)
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's SQL takes it, whatever is in it."""
+    """Quote a column's name for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"

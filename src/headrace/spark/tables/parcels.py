@@ -1,8 +1,8 @@
-"""Rows to the tasks that have their keys: Arrow tables in parcels, which Spark's shuffle sorts.
+"""A shuffle of rows by key in parcels, which are Arrow tables as bytes.
 
-Tasks read files, part the rows by the hash of their key into buckets, and pack each part as Arrow's
-own bytes. Spark moves the parcels and does not look into them, so values keep their types to the
-bit. One task at a time works on a bucket, which is what has to fit into its memory.
+Tasks read files, split the rows into buckets by the hash of their key, and pack each part in
+Arrow's IPC format. Spark moves the parcels without decoding them, so values keep their exact types.
+One task works on a bucket, which has to fit into its memory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,19 +13,21 @@ import pyarrow as pa
 
 from headrace.lake.errors import LakeError
 from headrace.lake.key_hashes import KeyHashes, by_bucket
-from headrace.lake.upserting import Files, standing_rows, standing_schema
+from headrace.lake.reading import Files
+from headrace.lake.upsert_files import existing_rows, existing_schema
+from headrace.spark.tables.plans import bins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BUCKET_BYTES = 32 << 20
-"""So much of a batch goes into one bucket, if its keys are spread."""
+"""The size of a batch per bucket, if its keys are spread."""
 BUCKET_BYTES_MAX = 1 << 30
 BUCKETS_MAX = 2_000
 _GROUP_BYTES = 32 << 20
-"""So much of files, compressed, one task reads."""
-_GATHERED_BYTES = 64 << 20
-"""A task that has packed so much sends it off."""
+"""The compressed size of the files per task."""
+_BUFFER_BYTES = 64 << 20
+"""The size at which a task sends its parcels."""
 _PARCELS_DDL = "bucket int, side int, place long, body binary"
 _PARCELS = pa.schema(
     [("bucket", pa.int32()), ("side", pa.int32()), ("place", pa.int64()), ("body", pa.binary())]
@@ -34,59 +36,59 @@ _RESULTS_DDL = "kind string, body string"
 _RESULTS = pa.schema([("kind", pa.string()), ("body", pa.string())])
 
 Results = list[tuple[str, str]]
-"""What a task tells the driver: what sort of thing it has made, and which, as text."""
+"""A task's results for the driver: kind and content, as text."""
 Work = Callable[[Sequence[pa.Table]], Results]
-"""What is done with a bucket, given as one table for each side."""
+"""The work on a bucket, which is one table for each side."""
 
 
 class BucketTooLarge(LakeError):
-    """More rows of few keys than one task can hold."""
+    """The rows of a few keys exceed the memory of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Files whose rows are brought together with others by key."""
+    """Files with one side of a join by key."""
 
     files: Files
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    """Of standing rows, those that are looked at."""
-    standing_for: Files | None = None
-    """Where given, only rows with a key of these are sent, each with where it stands."""
+    """The columns of existing rows to read."""
+    matching: Files | None = None
+    """If given, only rows with a key in these files are sent, with FILE and ROW."""
 
     @property
     def schema(self) -> pa.Schema:
-        if self.standing_for is None:
+        if self.matching is None:
             return self.files.schema
-        return standing_schema(self.files.schema, self.columns)
+        return existing_schema(self.files.schema, self.columns)
 
     def groups(self) -> list[tuple[int, ...]]:
-        """The files that a task reads together.
+        """Group the files by task.
 
-        Who looks for the keys of a batch gathers these first. So it reads at least as much of the
-        table as the batch has: else a large table would cost its groups times the batch.
+        A task that looks up the keys of a batch reads these first. So it reads at least as much of
+        the table; otherwise a large table would cost its number of groups times the batch.
         """
-        if self.standing_for is None:
+        if self.matching is None:
             return grouped(self.files)
-        batch_bytes = sum(file.size_bytes for file in self.standing_for.files)
+        batch_bytes = sum(file.size_bytes for file in self.matching.files)
         return grouped(self.files, group_bytes=max(_GROUP_BYTES, batch_bytes))
 
     def batches(self, numbers: Sequence[int]) -> Iterator[Any]:
-        if self.standing_for is None:
+        if self.matching is None:
             for number in numbers:
                 yield from self.files.batches(number)
             return
-        batch = self.standing_for
+        batch = self.matching
         keys = (rows for n in range(len(batch.files)) for rows in batch.batches(n, self.keys))
-        yield from standing_rows(self.files, numbers, self.columns, KeyHashes.of(keys, self.keys))
+        yield from existing_rows(self.files, numbers, self.columns, KeyHashes.of(keys, self.keys))
 
 
 def work_by_key(
     spark: "SparkSession", sides: Sequence[Side], size_bytes: int, work: Work
 ) -> dict[str, list[str]]:
-    """Bring the rows of all sides together by key and have tasks work on them; one job.
+    """Join the rows of all sides by key in one job, and return the results by kind.
 
-    `size_bytes` is about the size of the batch in memory. The answer is what was made, by sort.
+    `size_bytes` is the approximate size of the batch in memory.
     """
     groups = [(number, group) for number, side in enumerate(sides) for group in side.groups()]
     buckets = min(BUCKETS_MAX, max(2, -(-size_bytes // BUCKET_BYTES)))
@@ -104,7 +106,7 @@ def work_by_key(
 def work_by_group(
     spark: "SparkSession", groups: Sequence[Any], work: Callable[[Any], Results]
 ) -> dict[str, list[str]]:
-    """Have a task work on each group; one job."""
+    """Run a task for each group in one job."""
     if not groups:
         return {}
 
@@ -120,17 +122,9 @@ def work_by_group(
 def grouped(
     files: Files, numbers: Sequence[int] | None = None, *, group_bytes: int = _GROUP_BYTES
 ) -> list[tuple[int, ...]]:
-    """Files by number, in their order, in groups of which a task reads one."""
-    groups: list[tuple[int, ...]] = []
-    room = 0
-    for number in range(len(files.files)) if numbers is None else numbers:
-        size_bytes = files.files[number].size_bytes
-        if not groups or size_bytes > room:
-            groups.append(())
-            room = group_bytes
-        groups[-1] += (number,)
-        room -= size_bytes
-    return groups
+    """Group the numbers of files by task, in their order."""
+    chosen = range(len(files.files)) if numbers is None else numbers
+    return list(bins(chosen, group_bytes, lambda number: files.files[number].size_bytes))
 
 
 def results_of(results: Results) -> pa.Table:
@@ -148,7 +142,7 @@ def by_kind(rows: Sequence[Any]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _SendTask:
-    """Reads groups of files and packs their rows by bucket."""
+    """Reads groups of files, and packs their rows by bucket."""
 
     sides: tuple[Side, ...]
     groups: tuple[tuple[int, tuple[int, ...]], ...]
@@ -160,33 +154,33 @@ class _SendTask:
                 yield from self._sent(group)
 
     def _sent(self, group: int) -> Iterator[pa.RecordBatch]:
-        """Parcels in the order of the rows, of which `place` keeps count over all groups."""
+        """Yield parcels in the order of the rows, with increasing places over all groups."""
         number, files = self.groups[group]
         side = self.sides[number]
-        gathered: dict[int, list[Any]] = {}
-        gathered_bytes, place = 0, group << 32
+        buffer: dict[int, list[Any]] = {}
+        buffer_bytes, place = 0, group << 32
         for batch in side.batches(files):
             for bucket, rows in by_bucket(batch, side.keys, self.buckets):
-                gathered.setdefault(bucket, []).append(rows)
-            gathered_bytes += batch.nbytes
-            if gathered_bytes >= _GATHERED_BYTES:
-                yield _packed(gathered, number, place, side.schema)
-                gathered, gathered_bytes, place = {}, 0, place + 1
-        if gathered:
-            yield _packed(gathered, number, place, side.schema)
+                buffer.setdefault(bucket, []).append(rows)
+            buffer_bytes += batch.nbytes
+            if buffer_bytes >= _BUFFER_BYTES:
+                yield _packed(buffer, number, place, side.schema)
+                buffer, buffer_bytes, place = {}, 0, place + 1
+        if buffer:
+            yield _packed(buffer, number, place, side.schema)
 
 
 def _packed(
-    gathered: dict[int, list[Any]], side: int, place: int, schema: pa.Schema
+    buffer: dict[int, list[Any]], side: int, place: int, schema: pa.Schema
 ) -> pa.RecordBatch:
     bodies = []
-    for batches in gathered.values():
+    for batches in buffer.values():
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
             stream.write_table(pa.Table.from_batches(batches, schema).combine_chunks())
         bodies.append(sink.getvalue().to_pybytes())
     columns = [
-        pa.array(list(gathered), pa.int32()),
+        pa.array(list(buffer), pa.int32()),
         pa.repeat(pa.scalar(side, pa.int32()), len(bodies)),
         pa.repeat(pa.scalar(place, pa.int64()), len(bodies)),
         pa.array(bodies, pa.binary()),
@@ -195,13 +189,13 @@ def _packed(
 
 
 def _unpacked(parcels: pa.Table, schemas: Sequence[pa.Schema]) -> list[pa.Table]:
-    """The tables of a bucket, one for each side, with rows in the order in which they were sent."""
+    """Return the tables of a bucket, one for each side, with rows in the order of sending."""
     if parcels.nbytes > BUCKET_BYTES_MAX:
         raise BucketTooLarge(
             f"{parcels.nbytes >> 20} MB of a batch have so few keys that one task would have to"
-            f" merge them, and {BUCKET_BYTES_MAX >> 20} MB are the most; make batches smaller, as"
-            " by the source's option maxOffsetsPerTrigger, or find out what writes so much to one"
-            " key"
+            f" merge them, and the maximum is {BUCKET_BYTES_MAX >> 20} MB; make batches smaller,"
+            " for example by the source's option maxOffsetsPerTrigger, or find the cause of so"
+            " many rows for one key"
         )
     ordered = parcels.sort_by("place")
     sides = ordered["side"].to_pylist()

@@ -1,4 +1,4 @@
-"""Schemas of Spark in Arrow's words and back: the one place where they are matched."""
+"""Conversion of schemas between Spark and Arrow."""
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -6,14 +6,14 @@ from pyspark.sql.types import StructType
 
 
 def schema_of(schema: pa.Schema) -> StructType:
-    """Spark's schema for a table's."""
+    """Convert a table's schema to Spark's."""
     return from_arrow_schema(schema.remove_metadata())
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark has for its own, and expects of a Python source.
+    """Convert Spark's schema to the Arrow schema that it expects of a Python source.
 
-    What Spark notes on a column, such as a watermark, is of a query and not of a table.
+    Metadata of columns, such as watermarks, belongs to queries and is left out.
     """
     fields = to_arrow_schema(schema, timezone="UTC")
     return pa.schema([field.remove_metadata() for field in fields])

@@ -1,11 +1,13 @@
 """`format("headrace-table")`: a table of the lake as a stream, or as a batch.
 
-A merged view of a lambda pipeline is read as a batch only, both layers as one. Options: `root`
-and `table`, `generation`, `startingVersion` (0 is everything, n the rows of
-commit n and later ones), `maxFilesPerTrigger`, `columns` (names joined by commas),
-`commitVersion`, which adds the column `_commit_version` and has tasks read rows in the order in
-which they came, and in batch `version`, the one to read, and `view`, the entry of a merged view as
-JSON where it is not the one that the catalog has.
+A merged view of a lambda pipeline can only be read as a batch. Options:
+
+- `root`, `table` and `generation`;
+- `startingVersion`: 0 for all rows, n for the rows of commit n and later ones;
+- `maxFilesPerTrigger`;
+- `columns`: names joined by commas;
+- `commitVersion`: adds the column `_commit_version`, and reads rows in the order of their commits;
+- for batches `version`, and `view`, the entry of a merged view as JSON instead of the catalog's.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -30,12 +32,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.lake.commits import AddedFile
+from headrace.lake.commit_log import AddedFile
 from headrace.lake.errors import LakeError
-from headrace.lake.merging import COMMIT_VERSION, Pair, layers_of, merged_rows, pair
+from headrace.lake.merged_views import COMMIT_VERSION, Pair, layers_of, merged_rows
 from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
-from headrace.spark.carrying import Carrier
+from headrace.spark.launching.pickled_package import PickledWithPackage
+from headrace.spark.option_values import OptionValues
 from headrace.spark.tables.plans import Position, advanced, bins, planned
 from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
@@ -55,7 +58,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a reader of a table may say."""
+    """The options of a reader."""
 
     root: str
     table: str
@@ -69,27 +72,27 @@ class TableOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "TableOptions":
-        """From Spark's options, whose names may be in small letters; unknown ones are refused."""
+        """Parse Spark's options, whose names are case-insensitive, and reject unknown ones."""
         given = {name.lower(): value for name, value in options.items() if name != "path"}
         unknown = given.keys() - {name.lower() for name in _OPTIONS}
         if unknown:
             raise LakeError(
-                f"{', '.join(sorted(unknown))} is no option of a table; there are"
+                f"{', '.join(sorted(unknown))} is not an option of a table; options:"
                 f" {', '.join(_OPTIONS)}"
             )
         for name in ("root", "table"):
             if name not in given:
                 raise LakeError(f"the option {name} is missing: give .option('{name}', ...)")
-        columns, view = given.get("columns"), given.get("view")
+        values, view = OptionValues(given, LakeError), given.get("view")
         return cls(
             root=given["root"],
             table=given["table"],
-            generation=_number(given, "generation", 1),
-            starting_version=_number(given, "startingVersion", 0) or 0,
-            files_max=_number(given, "maxFilesPerTrigger", 1),
-            columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
-            commit_version=given.get("commitversion", "false").lower() == "true",
-            version=_number(given, "version", 0),
+            generation=values.number("generation", 1),
+            starting_version=values.number("startingVersion", 0) or 0,
+            files_max=values.number("maxFilesPerTrigger", 1),
+            columns=values.words("columns") or None,
+            commit_version=values.flag("commitVersion"),
+            version=values.number("version", 0),
             view=msgspec.json.decode(view, type=MergedViewEntry) if view else None,
         )
 
@@ -97,9 +100,9 @@ class TableOptions:
         return Lake(self.root).table(self.table, self.generation)
 
     def merged_view(self) -> MergedViewEntry | None:
-        """The merged view of this name whose layers are kept apart; None if it is a table.
+        """Return the merged view of this name; None if it is a table.
 
-        It may be both while it moves from one to the other; then the generation is the table's.
+        A name may be both during a migration; then the generation decides.
         """
         if self.view is not None:
             return self.view
@@ -108,14 +111,14 @@ class TableOptions:
         return None if is_table else lake.views().get(self.table)
 
     def layers(self, view: MergedViewEntry) -> Pair:
-        """Both layers of this moment; a replay builds them together, so they have one number."""
+        """Return both layers; a replay builds them together, with the same generation."""
         chosen = {} if self.generation is None else dict.fromkeys(layers_of(view), self.generation)
-        return pair(Lake(self.root), view, chosen)
+        return Lake(self.root).layers(view, chosen)
 
 
 @dataclass
 class FilesPartition(InputPartition):
-    """Some files of a table, for one task."""
+    """The files of a task."""
 
     place: str
     files: Sequence[AddedFile]
@@ -124,14 +127,14 @@ class FilesPartition(InputPartition):
 
 @dataclass
 class MergedPartition(InputPartition):
-    """Both layers of a merged view, at versions that fit together: an aggregate is for one task."""
+    """Versions of both layers of a merged view, which one task aggregates."""
 
     batch_version: int
     speed_version: int
 
 
-class TableSource(Carrier, DataSource):
-    """A table of the lake; registered by whoever makes the session."""
+class TableSource(PickledWithPackage, DataSource):
+    """The source of a table of the lake, registered with the session."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -161,15 +164,15 @@ class TableSource(Carrier, DataSource):
         return TableStreamReader(self._chosen, schema)
 
 
-class _Reading(Carrier):
-    """What tasks do, for both readers; only this travels to them."""
+class _Reading(PickledWithPackage):
+    """The part of both readers that runs in tasks."""
 
     def __init__(self, options: TableOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The files' rows as Arrow batches. Spark asks for None where nothing was planned."""
+        """Yield the rows as Arrow batches; Spark passes None if no tasks were planned."""
         if isinstance(partition, MergedPartition):
             yield from self._merged(partition)
         if not isinstance(partition, FilesPartition):
@@ -188,13 +191,13 @@ class _Reading(Carrier):
 
     def _merged(self, partition: MergedPartition) -> Iterator[Any]:
         view = self._options.merged_view()
-        assert view is not None, "it was one when the partition was planned"
+        assert view is not None, "the partition was planned for a view"
         layers = self._options.layers(view).at(partition.batch_version, partition.speed_version)
         yield from merged_rows(view, layers).select(self._schema.names).to_batches()
 
 
 class TableReader(_Reading, DataSourceReader):
-    """One version, once: the newest unless another is given."""
+    """Reads one version, by default the newest."""
 
     def partitions(self) -> Sequence[InputPartition]:
         view = self._options.merged_view()
@@ -213,7 +216,7 @@ class TableReader(_Reading, DataSourceReader):
 
 
 class TableStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows a table's commits; asked all the time, so the table is opened once."""
+    """Follows a table's commits; the table is opened once, as Spark polls all the time."""
 
     def __init__(self, options: TableOptions, schema: StructType) -> None:
         super().__init__(options, schema)
@@ -253,7 +256,7 @@ class TableStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
         return _partitions(table, files)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to let go of: the log is kept for all readers alike."""
+        """Do nothing: the log is kept for all readers."""
 
     def stop(self) -> None:
         self._table = None
@@ -274,19 +277,11 @@ class TableStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
 
 def _partitions(table: Table, files: Sequence[AddedFile]) -> list[InputPartition]:
     by = table.partition_by
-    return [FilesPartition(str(table.place), group, by) for group in bins(files, _TASK_BYTES)]
+    groups = bins(files, _TASK_BYTES, lambda file: file.size_bytes)
+    return [FilesPartition(str(table.place), group, by) for group in groups]
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:
     if name not in schema.names:
         raise LakeError(f"the table has no column {name}; it has {', '.join(schema.names)}")
     return schema.field(name)
-
-
-def _number(given: Mapping[str, str], name: str, least: int) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    if not text.isdigit() or int(text) < least:
-        raise LakeError(f"{name} is {text!r}; it is a number, {least} or more")
-    return int(text)

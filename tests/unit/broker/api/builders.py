@@ -5,22 +5,25 @@ the node itself is made of.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from headrace.broker.api.registry import APIS, Call
-from headrace.broker.configs.described_broker import DescribedBroker
-from headrace.broker.coordinators import Coordinator, Timers
-from headrace.broker.delayed import WakeUps
+from headrace.broker.configs.topic_configs import TopicConfigs
+from headrace.broker.coordinators import Coordinator, CoordinatorResources, shard_timers
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.isr_changes import IsrChanges
+from headrace.broker.leaders import Leaders
+from headrace.broker.metrics.counters import Metrics
 from headrace.broker.metrics.telemetry import Telemetry
-from headrace.broker.partitions import Partitions
 from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS, create_internal
 from headrace.broker.topics.metadata_answers import MetadataAnswers
 from headrace.broker.topics.topic_creation import TopicCreation
-from headrace.controller.decision import ClusterDefaults, Decide
+from headrace.controller.decision import ClusterDefaults
+from headrace.controller.requests import Context, decide
 from headrace.groups.shard import GroupShard
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.features import DEFAULT_LEVELS, SUPPORTED
@@ -33,12 +36,25 @@ from headrace.metadata.image import (
     ResourceType,
     TopicImage,
 )
+from headrace.peers.pool import Peers
+from headrace.peers.unreachable import PeerUnreachable
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import decode, encode
 from headrace.protocol.message import Message
+from headrace.protocol.metadata_topic import METADATA_TOPIC
+from headrace.protocol.schemas import describe_quorum
+from headrace.protocol.schemas.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    ReplicaState,
+)
 from headrace.protocol.uuids import random_uuid
-from headrace.raft.formatting import voters_record
-from headrace.runtime.metrics import Metrics, TopicMetrics
+from headrace.quorum.older_versions import in_version
+from headrace.replication.delayed import WakeUps
+from headrace.replication.metrics import TopicMetrics
+from headrace.replication.partitions import Partitions
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
@@ -50,11 +66,12 @@ from headrace.storage.topic_partition import TopicPartition
 T = TypeVar("T")
 LISTENER = "PLAINTEXT"
 NODE_ID = 1
+BROKER_EPOCH = 5
 DIRECTORY_ID = bytes(range(16))
 
 
 class FixedPeer:
-    """The other end of a connection that is none."""
+    """The peer of a call without a connection."""
 
     def __init__(self) -> None:
         self.host = "10.0.0.7"
@@ -64,7 +81,7 @@ class FixedPeer:
 
 
 class HandClock:
-    """A clock that moves when the test says so."""
+    """A clock that a test moves."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.time_ms = now_ms
@@ -76,16 +93,14 @@ class HandClock:
         return self.time_ms
 
 
-class QuietLog:
-    """What the metadata log tells of itself."""
-
-    node_id = NODE_ID
-    directory_id = DIRECTORY_ID
-    kraft_version = 1
-    leader_epoch = 3
-    end_offset = 18
-    high_watermark = 18
-    voters = voters_record(NODE_ID, DIRECTORY_ID, Endpoint("CONTROLLER", "broker.example", 9093))
+def description_of_quorum() -> DescribeQuorumResponse:
+    """The description of a quorum of one."""
+    replica = ReplicaState(NODE_ID, DIRECTORY_ID, 18)
+    partition = DescribeQuorumResponsePartitionData(0, 0, None, NODE_ID, 3, 18, [replica])
+    topic = DescribeQuorumResponseTopicData(METADATA_TOPIC, [partition])
+    address = describe_quorum.Listener("CONTROLLER", "broker.example", 9093)
+    node = describe_quorum.Node(NODE_ID, [address])
+    return DescribeQuorumResponse(topics=[topic], nodes=[node])
 
 
 class InstantController:
@@ -93,18 +108,28 @@ class InstantController:
 
     def __init__(self, image: MetadataImage, settings: BrokerSettings) -> None:
         self.image = image
-        self.defaults = ClusterDefaults(
-            num_partitions=settings.num_partitions,
-            default_replication_factor=settings.default_replication_factor,
-        )
-        self.log = QuietLog()
+        self.settings = settings
+        self.defaults = ClusterDefaults.of(settings)
+        self.kraft_version = 1
         self.decisions = 0
         self.on_published: Callable[[ImageDelta, MetadataImage], None] = lambda delta, image: None
 
-    async def submit(self, decide: Decide[T]) -> T:
-        decision = decide(self.image)
-        self.decisions += 1
+    async def ask(self, request: Message, version: int | None = None) -> Any:
         await asyncio.sleep(0)
+        if isinstance(request, DescribeQuorumRequest):
+            return in_version(
+                description_of_quorum(), request.VERSIONS[-1] if version is None else version
+            )
+        context = Context(
+            node_id=NODE_ID,
+            settings=self.settings,
+            defaults=self.defaults,
+            version=request.VERSIONS[-1] if version is None else version,
+            next_offset=self.image.offset + 1,
+            kraft_version=self.kraft_version,
+        )
+        decision = decide(self.image, request, context)
+        self.decisions += 1
         if decision.records:
             delta = ImageDelta(self.image)
             for record in decision.records:
@@ -114,26 +139,66 @@ class InstantController:
         return decision.reply
 
 
-class UnitBroker:
-    """What handlers use of a broker."""
+class Alone:
+    """The peers of a broker without any."""
 
-    def __init__(self, directory: Path, settings: BrokerSettings, image: MetadataImage) -> None:
-        self.settings = settings
-        self.node_id = NODE_ID
+    async def ask(
+        self,
+        broker_id: int,
+        request: Message,
+        *,
+        version: int | None = None,
+        timeout_s: float = 30.0,
+    ) -> Any:
+        raise PeerUnreachable(f"broker {broker_id} is not in this cluster")
+
+
+class UnitBroker:
+    """The parts of a broker that handlers use."""
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: BrokerSettings,
+        image: MetadataImage,
+        *,
+        node_id: int = NODE_ID,
+        peers: Peers | None = None,
+        controller: InstantController | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.peers = peers or Alone()
+        self.broker_epoch = BROKER_EPOCH
         self.cluster_id = "unit-test-cluster-id-0"
-        self.controller = InstantController(image, settings)
+        self.controller = controller or InstantController(image, settings)
         self.controller.on_published = self._follow
-        self.partitions = Partitions()
+        self.partitions = Partitions(lambda partition: self.wake_ups.changed(partition))
         self.clock = HandClock()
         self.metrics = Metrics()
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.metadata_answers = MetadataAnswers()
-        self.described_broker = DescribedBroker()
-        self.topic_creation = TopicCreation(cast(Any, self))
-        self.producer_ids = ProducerIds(cast(Any, self))
+        self.configs = TopicConfigs(settings, node_id, cast(Any, None))
+        shared = cast(Any, self.controller)
+        self.producer_ids = ProducerIds(shared, node_id, lambda: BROKER_EPOCH)
         self.directories = LogDirectories.open([str(directory)], {str(directory): DIRECTORY_ID})
-        self.timers = Timers(cast(Any, self))
-        self.groups = Coordinator(cast(Any, self), CONSUMER_OFFSETS, self._new_group_shard)
+        self.timers = shard_timers(self.clock)
+        create = partial(create_internal, shared, self.configs)
+        self.coordinator_resources = CoordinatorResources(
+            node_id,
+            self.partitions,
+            self.clock,
+            self.timers,
+            create,
+            lambda purpose: self.peers,
+            cast(Any, self),
+        )
+        self.groups = Coordinator(
+            self.coordinator_resources, CONSUMER_OFFSETS, self._new_group_shard
+        )
+
+    @property
+    def settings(self) -> BrokerSettings:
+        return self.configs.settings
 
     def _new_group_shard(self, partition: int) -> GroupShard:
         return GroupShard(lambda: self.settings, lambda: self.image, self.metrics.coordinators)
@@ -147,10 +212,32 @@ class UnitBroker:
         return asyncio.get_running_loop()
 
     @cached_property
+    def topic_creation(self) -> TopicCreation:
+        return TopicCreation(cast(Any, self.controller), self.configs, self.tasks)
+
+    @cached_property
     def tasks(self) -> Tasks:
         return Tasks(self.loop)
 
-    @property
+    @cached_property
+    def fetch_sessions(self) -> FetchSessions:
+        return FetchSessions(1000)
+
+    @cached_property
+    def isr_changes(self) -> IsrChanges:
+        return IsrChanges(
+            NODE_ID,
+            self.partitions,
+            self.controller.ask,
+            self.clock,
+            self.tasks,
+            self.metrics.isr,
+            image=lambda: self.image,
+            broker_epoch=lambda: self.broker_epoch,
+            settings=lambda: self.settings,
+        )
+
+    @cached_property
     def wake_ups(self) -> WakeUps:
         return WakeUps(self.loop)
 
@@ -158,28 +245,45 @@ class UnitBroker:
     def image(self) -> MetadataImage:
         return self.controller.image
 
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task by those that the broker has now; they need a loop that runs."""
+        return self.tasks.start(work, name)
+
+    @cached_property
+    def leaders(self) -> Leaders:
+        return Leaders(
+            self.node_id,
+            self.partitions,
+            lambda: self.image,
+            self.peers,
+            self.clock,
+            cast(Any, self),
+        )
+
     async def background(self, function: Callable[..., T], *arguments: Any) -> T:
         return function(*arguments)
 
     def log(self, topic: str, index: int) -> Log:
-        return self.partitions.find(topic, index).online_log()
+        return self.partitions.led(topic, index).online_log()
 
     def _follow(self, delta: ImageDelta, image: MetadataImage) -> None:
         for gone in delta.topics_deleted:
             self.partitions.drop(gone.id)
         for topic_id in (*delta.topics_created, *delta.topics_changed):
             self._host(image.topics_by_id[topic_id])
+        self.isr_changes.follow(delta, image)
         for coordinator in self.coordinators:
             coordinator.follow(image)
 
     def _host(self, topic: TopicImage) -> None:
-        hosted = self.partitions.host(topic, NODE_ID, TopicMetrics())
+        now_ms = self.clock.monotonic_ms()
+        hosted = self.partitions.host(topic, self.node_id, TopicMetrics(), now_ms).topic
         overrides = self.image.configs_of(ResourceType.TOPIC, topic.name)
         config = LogConfig(**effective(overrides, self.settings))
         for partition in hosted.partitions:
             if partition is not None and partition.log is None:
                 name = TopicPartition(topic.name, partition.index)
-                partition.log = self.directories.log_of(name, topic.id, config)
+                partition.attach(self.directories.log_of(name, topic.id, config), now_ms)
 
 
 def a_broker(directory: Path, **settings: Any) -> UnitBroker:
@@ -191,7 +295,7 @@ def image_with(*topics: TopicImage, **changes: Any) -> MetadataImage:
     """The metadata of a single live node."""
     this = BrokerImage(
         id=NODE_ID,
-        epoch=5,
+        epoch=BROKER_EPOCH,
         incarnation_id=random_uuid(),
         endpoints=(Endpoint(LISTENER, "broker.example", 9092),),
         features=SUPPORTED,

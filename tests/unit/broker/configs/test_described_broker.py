@@ -1,6 +1,6 @@
 """The broker's configs are put together once, and again when one of them has changed."""
 
-from headrace.broker.configs.described_broker import DescribedBroker, Entries
+from headrace.broker.configs.topic_configs import DescribedBroker, Entries
 from headrace.protocol.schemas.describe_configs import DescribeConfigsResourceResult
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_layers import BrokerLayers
@@ -9,7 +9,7 @@ PLAIN, WITH_SYNONYMS = (False, False), (True, False)
 
 
 class Maker:
-    """Makes entries, and knows how often."""
+    """Makes entries and counts the calls."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -24,14 +24,14 @@ def layers(**dynamic: str) -> BrokerLayers:
     return BrokerLayers(BrokerSettings(), {}, dynamic)
 
 
-def test_the_same_question_is_answered_with_the_same_entries() -> None:
+def test_an_equal_request_returns_the_cached_entries() -> None:
     described, make = DescribedBroker(), Maker()
     first = described.entries(layers(), PLAIN, make)
     assert described.entries(layers(), PLAIN, make) is first
     assert make.made == 1
 
 
-def test_each_question_has_its_own_entries() -> None:
+def test_each_kind_of_request_has_its_own_entries() -> None:
     described, make = DescribedBroker(), Maker()
     described.entries(layers(), PLAIN, make)
     assert described.entries(layers(), WITH_SYNONYMS, make)[0].value == "2"

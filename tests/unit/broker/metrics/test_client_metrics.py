@@ -1,4 +1,4 @@
-"""What clients pushed, as lines of the metrics page."""
+"""Pushed metrics of clients as lines of the metrics page."""
 
 from headrace.broker.metrics.client_metrics import telemetry_families
 from headrace.broker.metrics.telemetry import PushedMetrics, Telemetry, attributes_of
@@ -22,7 +22,7 @@ def page(*pushes: tuple[str, list[Series]]) -> list[str]:
     ]
 
 
-def test_clients_share_a_family_and_are_told_apart_by_labels() -> None:
+def test_clients_share_a_family_and_differ_by_labels() -> None:
     series = [Series("org.apache.kafka.producer.record.queue.time.avg", GAUGE, (), 2.5)]
     kind, first, second = page(("a", series), ("b", series))
     name = "kafka_client_producer_record_queue_time_avg"
@@ -39,13 +39,13 @@ def test_a_counter_is_called_a_total() -> None:
     assert found[0] == "# TYPE kafka_client_connection_creation_total counter"
 
 
-def test_names_and_labels_that_do_not_fit_are_made_to() -> None:
+def test_invalid_names_and_labels_are_converted() -> None:
     attributes = (("node.id", '1"\n'), ("1st", "x"), ("client_id", "somebody else"))
     _, line = page(("a", [Series("a-b c", GAUGE, attributes, 1.0)]))
     assert line.startswith('kafka_client_a_b_c{node_id="1\\"\\n",_1st="x",client_id="a",')
 
 
-def test_what_two_clients_call_the_same_is_shown_once() -> None:
+def test_a_name_that_two_series_share_is_shown_once() -> None:
     gauge, total = Series("x_total", GAUGE, (), 1.0), Series("x", COUNTER, (), 1.0)
     assert len(page(("a", [gauge]), ("b", [total]))) == 2
     twice = [Series("x", GAUGE, (), 1.0), Series("x", GAUGE, (), 2.0)]

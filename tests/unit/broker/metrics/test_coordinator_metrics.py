@@ -1,4 +1,4 @@
-"""What coordinators do and have shows on the metrics page under Kafka's names."""
+"""The metrics of coordinators on the metrics page, under Kafka's names."""
 
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from headrace.broker.metrics.coordinator_metrics import (
     count_groups,
     count_transactions,
 )
+from headrace.coordination.metrics import CoordinatorMetrics
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.offset_commit import (
     OffsetCommitRequest,
@@ -19,10 +20,9 @@ from headrace.protocol.schemas.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from headrace.runtime.exposition import render
-from headrace.runtime.metrics import CoordinatorMetrics
 from headrace.transactions.states import State
-from tests.consumer_groups import GroupsInMemory, settle
-from tests.group_shards import ShardInMemory
+from tests.builders.classic_groups import ShardInMemory
+from tests.builders.consumer_groups import GroupsInMemory, settle
 from tests.unit.broker.api.builders import ask
 from tests.unit.broker.api.transactions.coordinated import TOPIC, TransactionBroker
 
@@ -76,18 +76,18 @@ def test_a_classic_rebalance_counts_once_everyone_has_a_share() -> None:
     metrics = shard.state.metrics
     assert metrics.completed_rebalances == 1
     assert count_groups(shard.state.groups.values()) == {("classic", "Stable"): 1}
-    shard.restart()
+    shard.reload()
     assert shard.state.metrics.completed_rebalances == 0
 
 
 def test_a_new_epoch_of_a_consumer_group_is_a_rebalance() -> None:
     groups = GroupsInMemory()
-    groups.shard.on_loaded(groups.now_ms)
+    groups.state.on_loaded(groups.now_ms)
     groups.join("ada")
     groups.wait(2_000)
     groups.join("bob")
     settle(groups)
-    found = page(groups.shard.metrics)
+    found = page(groups.state.metrics)
     assert found[f"{GROUPS}_consumer_group_rebalance_count"][()] == 2
 
 
@@ -113,7 +113,7 @@ async def test_committed_offsets_count_when_they_are_written(broker: Transaction
     assert len(broker.groups.shard_for("g").state.offsets) == 2
 
 
-async def test_a_partition_that_nobody_added_is_a_failed_verification(
+async def test_a_partition_that_was_not_added_fails_its_verification(
     broker: TransactionBroker,
 ) -> None:
     producer = await broker.producer()

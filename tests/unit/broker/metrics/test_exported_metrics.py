@@ -2,6 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from headrace.broker.metrics.counters import Metrics
 from headrace.broker.metrics.exported_metrics import (
     NodeFigures,
     PartitionFigures,
@@ -9,8 +10,8 @@ from headrace.broker.metrics.exported_metrics import (
 )
 from headrace.errors import LeaderNotAvailable
 from headrace.protocol.api_keys import ApiKey
+from headrace.replication.metrics import FetcherMetrics, Lag
 from headrace.runtime.exposition import render
-from headrace.runtime.metrics import Metrics
 
 
 def page(
@@ -38,6 +39,30 @@ def test_traffic_shows_for_the_broker_and_for_each_topic() -> None:
     assert found[f"{prefix}_failedfetchrequests_total"][()] == 1
 
 
+def test_changes_of_in_sync_replicas_are_shown() -> None:
+    node = NodeFigures(
+        under_min_isr_count=1, at_min_isr_count=2, isr_expansions=3, isr_shrinks=4, isr_failures=5
+    )
+    found = page(Metrics(), node)
+    prefix = "kafka_server_replicamanager"
+    shown = (
+        "underminisrpartitioncount",
+        "atminisrpartitioncount",
+        "isrexpands_total",
+        "isrshrinks_total",
+        "failedisrupdates_total",
+    )
+    assert [found[f"{prefix}_{name}"][()] for name in shown] == [1, 2, 3, 4, 5]
+
+
+def test_bytes_to_followers_do_not_count_as_bytes_to_consumers() -> None:
+    metrics = Metrics()
+    metrics.topic("orders").replication_bytes_out += 300
+    found = page(metrics)
+    assert found["kafka_server_brokertopicmetrics_replicationbytesout_total"][()] == 300
+    assert found["kafka_server_brokertopicmetrics_bytesout_total"][()] == 0
+
+
 def test_requests_show_counts_errors_and_times() -> None:
     metrics = Metrics()
     for _ in range(99):
@@ -58,7 +83,7 @@ def test_requests_show_counts_errors_and_times() -> None:
     assert found[f"{prefix}_requestqueuetimems"]["Produce", "0.95"] == 0
 
 
-def test_a_fetch_shows_as_that_of_a_consumer_too() -> None:
+def test_a_fetch_is_also_counted_as_a_consumers_fetch() -> None:
     metrics = Metrics()
     metrics.requests.served(ApiKey.FETCH, 17, 1_000)
     requests = page(metrics)["kafka_network_requestmetrics_requests_total"]
@@ -79,7 +104,6 @@ def test_the_node_shows_its_figures() -> None:
     assert found["kafka_server_replicamanager_leadercount"] == {(): 11}
     assert found["kafka_server_replicamanager_underreplicatedpartitions"] == {(): 1}
     assert found["kafka_log_logmanager_offlinelogdirectorycount"] == {(): 2}
-    assert found["kafka_controller_kafkacontroller_activecontrollercount"] == {(): 1}
     assert found["kafka_server_socketservermetrics_connection_count"] == {("PLAINTEXT",): 5}
     purgatory = found["kafka_server_delayedoperationpurgatory_purgatorysize"]
     assert purgatory == {("Fetch",): 3}
@@ -93,7 +117,7 @@ def test_partitions_show_size_and_offsets() -> None:
     assert found["kafka_log_log_numlogsegments"] == {("orders", "3"): 2}
 
 
-def test_the_cleaner_and_the_disk_show_what_they_did() -> None:
+def test_the_cleaner_and_the_disk_have_metrics() -> None:
     metrics = Metrics()
     metrics.cleaner.bytes_read, metrics.cleaner.bytes_written = 200, 50
     metrics.cleaner.last_run_ms = 2_000
@@ -102,3 +126,21 @@ def test_the_cleaner_and_the_disk_show_what_they_did() -> None:
     assert found["kafka_log_logcleaner_cleaner_recopy_percent"] == {(): 25}
     assert found["kafka_log_logcleanermanager_time_since_last_run_ms"] == {(): 3_000}
     assert found["kafka_log_logflushstats_logflushrateandtimems_count"] == {(): 1}
+
+
+def test_a_follower_shows_its_lags_and_failed_partitions() -> None:
+    metrics = Metrics()
+    metrics.following.failed_partitions = 2
+    lags = [Lag("orders", 0, 7), Lag("orders", 1, 3)]
+    fetcher = FetcherMetrics("ReplicaFetcherThread-0-2", lambda: lags)
+    fetcher.requests = 5
+    metrics.following.fetchers[fetcher.name] = fetcher
+    found = page(metrics)
+    manager = "kafka_server_replicafetchermanager"
+    assert found[f"{manager}_maxlag"] == {("Replica",): 7}
+    assert found[f"{manager}_failedpartitionscount"] == {("Replica",): 2}
+    assert found["kafka_server_fetcherlagmetrics_consumerlag"] == {
+        (fetcher.name, "orders", "0"): 7,
+        (fetcher.name, "orders", "1"): 3,
+    }
+    assert found["kafka_server_fetcherstats_requests_total"] == {(fetcher.name,): 5}

@@ -47,7 +47,7 @@ def push(telemetry: Telemetry, now_ms: int, subscription_id: int, **fields: Any)
     telemetry.accept(ID, JAVA, now_ms, subscription_id=subscription_id, **{**defaults, **fields})
 
 
-def test_without_subscriptions_nothing_is_asked_for() -> None:
+def test_without_subscriptions_no_metrics_are_requested() -> None:
     instance = telemetry_with().subscribe(ID, JAVA, NOW)
     assert (instance.metrics, instance.interval_ms) == ((), 300_000)
 
@@ -62,7 +62,7 @@ def test_matching_subscriptions_are_joined() -> None:
     assert (instance.metrics, instance.interval_ms) == (("a.", "b.", "c."), 1000)
 
 
-def test_a_star_stands_for_all() -> None:
+def test_a_star_subscribes_to_all_metrics() -> None:
     telemetry = telemetry_with(one={"metrics": "a."}, two={"metrics": "*"})
     assert telemetry.subscribe(ID, JAVA, NOW).metrics == ("*",)
 
@@ -90,7 +90,7 @@ def test_asking_again_before_the_interval_is_throttled() -> None:
     telemetry.subscribe(ID, JAVA, NOW + 1000)
 
 
-def test_changed_subscriptions_are_told_at_once_under_another_id() -> None:
+def test_changed_subscriptions_are_sent_at_once_under_a_new_id() -> None:
     telemetry = telemetry_with(one={"metrics": "a."})
     before = telemetry.subscribe(ID, JAVA, NOW)
     telemetry.use(subscriptions(one={"metrics": "a.,b."}))
@@ -110,20 +110,20 @@ def test_other_configs_change_no_subscription() -> None:
 
 def test_a_push_may_follow_its_subscription_at_once_and_then_once_per_interval() -> None:
     telemetry = telemetry_with(one={"metrics": "a.", "interval.ms": "1000"})
-    told = telemetry.subscribe(ID, JAVA, NOW).subscription_id
-    push(telemetry, NOW + 1, told)
+    response = telemetry.subscribe(ID, JAVA, NOW).subscription_id
+    push(telemetry, NOW + 1, response)
     with pytest.raises(ThrottlingQuotaExceeded):
-        push(telemetry, NOW + 500, told)
-    push(telemetry, NOW + 1001, told)
+        push(telemetry, NOW + 500, response)
+    push(telemetry, NOW + 1001, response)
 
 
 def test_a_client_that_stops_may_push_early_and_never_again() -> None:
     telemetry = telemetry_with(one={"metrics": "a.", "interval.ms": "1000"})
-    told = telemetry.subscribe(ID, JAVA, NOW).subscription_id
-    push(telemetry, NOW + 1, told)
-    push(telemetry, NOW + 2, told, is_terminating=True)
+    response = telemetry.subscribe(ID, JAVA, NOW).subscription_id
+    push(telemetry, NOW + 1, response)
+    push(telemetry, NOW + 2, response, is_terminating=True)
     with pytest.raises(InvalidRequest):
-        push(telemetry, NOW + 5000, told)
+        push(telemetry, NOW + 5000, response)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_a_client_that_stops_may_push_early_and_never_again() -> None:
         ({"size_bytes": 1001}, TelemetryTooLarge),
     ],
 )
-def test_what_may_not_be_pushed(fields: dict[str, int], error: type[KafkaError]) -> None:
+def test_invalid_pushes_are_rejected(fields: dict[str, int], error: type[KafkaError]) -> None:
     telemetry = telemetry_with(one={"metrics": "a."})
-    told = telemetry.subscribe(ID, JAVA, NOW).subscription_id
+    response = telemetry.subscribe(ID, JAVA, NOW).subscription_id
     with pytest.raises(error):
-        push(telemetry, NOW + 1, **{"subscription_id": told, **fields})
+        push(telemetry, NOW + 1, **{"subscription_id": response, **fields})
 
 
 def test_an_instance_without_id_cannot_push() -> None:
@@ -164,7 +164,7 @@ def test_the_newest_push_of_a_client_is_kept() -> None:
     assert [one.received_ms for one in telemetry.pushed(NOW + 2)] == [NOW + 1]
 
 
-def test_what_is_kept_has_a_bound() -> None:
+def test_stored_series_are_bounded() -> None:
     telemetry = telemetry_with()
     for number in range(30):
         telemetry.store(random_uuid(), PushedMetrics(JAVA, NOW + number, series(250)))

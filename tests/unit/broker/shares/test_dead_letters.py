@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.partitions import Partition
 from headrace.broker.shares.dead_letters import DeadLetters
 from headrace.errors import CorruptMessage
+from headrace.replication.partition import Partition
 from headrace.shares.partition import Acquired
-from tests.logs import append, damage_length
+from tests.builders.logs import append, damage_length
 from tests.unit.broker.api.builders import a_broker, a_topic
 
 
@@ -17,7 +17,7 @@ def partition(tmp_path: Path) -> Partition:
     """Three batches of two records."""
     broker = a_broker(tmp_path)
     broker._host(a_topic("orders"))
-    hosted = broker.partitions.find("orders", 0)
+    hosted = broker.partitions.led("orders", 0)
     for _ in range(3):
         append(hosted.online_log(), b"a", b"b")
     return hosted

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.broker.partitions import Partition
-from headrace.broker.shares.partitions import LedSharePartition, SharePartitions, Taken
+from headrace.broker.shares.led_partition import LedSharePartition
+from headrace.broker.shares.partitions import AcquiredRecords, SharePartitions
 from headrace.errors import (
     CoordinatorNotAvailable,
     CorruptMessage,
@@ -21,14 +21,15 @@ from headrace.errors import (
 )
 from headrace.metadata.image import ResourceType
 from headrace.protocol.acknowledge_types import AcknowledgeType
+from headrace.replication.partition import Partition
 from headrace.runtime.files import OpenFile
 from headrace.shares.partition import Acknowledgement, Acquired
-from headrace.shares.selection import Wish
+from headrace.shares.selection import Pick
 from headrace.shares.sessions import SessionKey, Target
 from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch, StateChange
 from headrace.storage.reading import LogSlice
-from tests.clients import SECONDS_MAX
-from tests.logs import append, damage_length
+from tests.builders.logs import append, damage_length
+from tests.clients.librdkafka import SECONDS_MAX
 from tests.unit.broker.api.builders import a_broker, a_topic, with_configs
 
 GROUP, ADA, BOB = "group", "ada", "bob"
@@ -36,7 +37,7 @@ ACCEPT, RELEASE = [AcknowledgeType.ACCEPT], [AcknowledgeType.RELEASE]
 
 
 class ScriptedStates:
-    """A persister that remembers what it was told, and fails on demand."""
+    """A persister that records its writes, and fails on demand."""
 
     def __init__(self) -> None:
         self.state = SharePartitionState(start_offset=0)
@@ -64,13 +65,20 @@ class Bench:
         image = self.broker.controller.image
         image.topics["orders"] = image.topics_by_id[topic.id] = topic  # type: ignore[index]
         self.broker._host(topic)
-        self.partition: Partition = self.broker.partitions.find("orders", 0)
+        self.partition: Partition = self.broker.partitions.led("orders", 0)
         append(self.partition.online_log(), *[b"x"] * 10)
         self.states = ScriptedStates()
         self.key = SharePartitionKey(GROUP, topic.id, 0)
-        broker = cast(Any, self.broker)
-        broker.share_persister = self.states
-        self.shares = SharePartitions(broker)
+        broker = self.broker
+        self.shares = SharePartitions(
+            cast(Any, self.states),
+            broker.leaders,
+            cast(Any, broker.controller),
+            broker.configs,
+            broker.clock,
+            broker.tasks,
+            broker.wake_ups,
+        )
 
     def configure(self, **configs: str) -> None:
         controller = self.broker.controller
@@ -79,8 +87,10 @@ class Bench:
     def open(self) -> LedSharePartition:
         return self.shares.open(self.key, self.partition)
 
-    def take(self, led: LedSharePartition, member: str = ADA, most: int = 500) -> Taken | None:
-        return self.shares.take(led, Wish(member, most, 500), 1 << 20, at_least_one=True)
+    def take(
+        self, led: LedSharePartition, member: str = ADA, most: int = 500
+    ) -> AcquiredRecords | None:
+        return self.shares.take(led, Pick(member, most, 500), 1 << 20, at_least_one=True)
 
     async def say(self, led: LedSharePartition, kinds: list[AcknowledgeType]) -> None:
         await self.shares.acknowledge(led, ADA, [Acknowledgement(0, 9, kinds)])
@@ -91,7 +101,7 @@ async def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-async def test_records_come_from_the_log_as_they_lie(bench: Bench) -> None:
+async def test_records_are_returned_as_stored_in_the_log(bench: Bench) -> None:
     taken = bench.take(bench.open())
     assert taken is not None
     assert taken.acquired == [Acquired(0, 9, 1)]
@@ -99,14 +109,14 @@ async def test_records_come_from_the_log_as_they_lie(bench: Bench) -> None:
     assert taken.records.read() == log.read(0, 1 << 20, 10).read()
 
 
-async def test_what_is_acknowledged_is_written(bench: Bench) -> None:
+async def test_acknowledgements_are_written(bench: Bench) -> None:
     led = bench.open()
     bench.take(led)
     await bench.say(led, ACCEPT)
     assert bench.states.written == [(10, 0, [])]
 
 
-async def test_what_cannot_be_written_has_not_happened(bench: Bench) -> None:
+async def test_a_change_that_cannot_be_written_is_rolled_back(bench: Bench) -> None:
     led = bench.open()
     bench.take(led)
     bench.states.failure = NotCoordinator("elsewhere")
@@ -118,7 +128,9 @@ async def test_what_cannot_be_written_has_not_happened(bench: Bench) -> None:
     assert bench.states.written == [(10, 0, [])]
 
 
-async def test_records_of_a_member_that_is_gone_come_back_even_so(bench: Bench) -> None:
+async def test_records_of_a_departed_member_are_returned_although_the_write_fails(
+    bench: Bench,
+) -> None:
     led = bench.open()
     target = Target(bench.key.topic_id, 0)
     for member in (ADA, BOB):
@@ -144,7 +156,7 @@ async def test_without_sessions_a_share_partition_is_forgotten(bench: Bench) -> 
     assert bench.shares.find(bench.key) is None
 
 
-async def test_a_leader_that_is_locked_out_lets_go(bench: Bench) -> None:
+async def test_a_fenced_leader_releases_its_partition(bench: Bench) -> None:
     led = bench.open()
     bench.take(led)
     bench.states.failure = FencedStateEpoch("somebody has reset the group")
@@ -153,7 +165,7 @@ async def test_a_leader_that_is_locked_out_lets_go(bench: Bench) -> None:
     assert (led.is_live, bench.shares.find(bench.key)) == (False, None)
 
 
-async def test_a_load_that_failed_is_told_and_tried_again(bench: Bench) -> None:
+async def test_a_load_that_failed_is_reported_and_retried(bench: Bench) -> None:
     bench.states.failure = NotCoordinator("elsewhere")
     led = bench.open()
     assert isinstance(led.failure, CoordinatorNotAvailable)
@@ -161,7 +173,7 @@ async def test_a_load_that_failed_is_told_and_tried_again(bench: Bench) -> None:
     assert bench.open().core is not None
 
 
-async def test_a_state_that_cannot_be_understood_is_told_and_read_again(
+async def test_an_invalid_state_is_reported_and_read_again(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.states.state = SharePartitionState(
@@ -169,12 +181,12 @@ async def test_a_state_that_cannot_be_understood_is_told_and_read_again(
     )
     led = bench.open()
     assert isinstance(led.failure, UnknownServerError)
-    assert "cannot be loaded" in caplog.text
+    assert "share partition not loaded" in caplog.text
     bench.states.state = SharePartitionState(start_offset=0)
     assert bench.open().core is not None
 
 
-async def test_a_write_that_fails_for_whatever_reason_has_not_happened(bench: Bench) -> None:
+async def test_a_failed_write_has_no_effect(bench: Bench) -> None:
     led = bench.open()
     bench.take(led)
     bench.states.failure = RuntimeError("our own fault")
@@ -185,7 +197,7 @@ async def test_a_write_that_fails_for_whatever_reason_has_not_happened(bench: Be
     assert bench.states.written == [(10, 0, [])]
 
 
-async def test_records_that_come_back_are_free_whatever_the_write_does(bench: Bench) -> None:
+async def test_returned_records_are_available_even_if_the_write_fails(bench: Bench) -> None:
     led = bench.open()
     target = Target(bench.key.topic_id, 0)
     for member in (ADA, BOB):
@@ -197,8 +209,9 @@ async def test_records_that_come_back_are_free_whatever_the_write_does(bench: Be
     assert bench.take(led, BOB) is not None
 
 
-async def test_who_is_forgotten_late_takes_no_lock_of_its_successor(bench: Bench) -> None:
-    bench.broker.settings = cast(Any, _SoonerLocks(bench.broker.settings))
+async def test_a_partition_forgotten_late_keeps_the_locks_of_its_successor(bench: Bench) -> None:
+    configs = bench.broker.configs
+    configs.settings = cast(Any, _SoonerLocks(configs.settings))
     first = bench.open()
     bench.partition.leader_epoch += 1
     led = bench.open()
@@ -210,20 +223,20 @@ async def test_who_is_forgotten_late_takes_no_lock_of_its_successor(bench: Bench
             await asyncio.sleep(0)
 
 
-async def test_a_batch_that_was_damaged_on_disk_is_told(bench: Bench) -> None:
+async def test_a_damaged_batch_is_reported(bench: Bench) -> None:
     led = bench.open()
     damage_length(bench.partition.online_log(), 0, -12)
     with pytest.raises(CorruptMessage, match="position 0"):
         bench.take(led)
 
 
-async def test_records_that_cannot_be_read_are_told(bench: Bench, tmp_path: Path) -> None:
+async def test_unreadable_records_are_reported(bench: Bench, tmp_path: Path) -> None:
     led = bench.open()
     taken = bench.take(led)
     assert taken is not None
     nowhere = OpenFile(os.open(tmp_path, os.O_RDONLY))
     with pytest.raises(KafkaStorageError):
-        bench.shares.read(led, Taken(LogSlice(nowhere, 0, 100), taken.acquired))
+        bench.shares.read(led, AcquiredRecords(LogSlice(nowhere, 0, 100), taken.acquired))
 
 
 async def test_another_leader_epoch_means_another_share_partition(bench: Bench) -> None:
@@ -237,7 +250,7 @@ async def test_another_leader_epoch_means_another_share_partition(bench: Bench) 
     ("reset", "expected"),
     [("earliest", 0), ("latest", 10), ("by_duration:PT1H", 10), ("by_duration:P20000D", 0)],
 )
-async def test_where_a_group_begins_is_written_at_once(
+async def test_the_start_of_a_group_is_written_at_once(
     bench: Bench, reset: str, expected: int
 ) -> None:
     bench.states.state = SharePartitionState()
@@ -258,7 +271,8 @@ async def test_deleted_records_are_passed_over(bench: Bench) -> None:
 
 
 async def test_a_lock_ends_with_its_time(bench: Bench) -> None:
-    bench.broker.settings = cast(Any, _SoonerLocks(bench.broker.settings))
+    configs = bench.broker.configs
+    configs.settings = cast(Any, _SoonerLocks(configs.settings))
     led = bench.open()
     bench.take(led)
     bench.broker.clock.time_ms += 5
@@ -279,7 +293,7 @@ class _SoonerLocks:
         return 2 if name == "group_share_record_lock_duration_ms" else found
 
 
-async def test_a_partition_without_news_gives_nothing(bench: Bench) -> None:
+async def test_a_partition_without_new_records_returns_nothing(bench: Bench) -> None:
     led = bench.open()
     bench.take(led)
     assert bench.take(led, BOB) is None
@@ -290,7 +304,8 @@ async def test_a_later_lock_may_end_earlier(bench: Bench) -> None:
     """A group's lock duration was made shorter while records were out."""
     led = bench.open()
     bench.take(led)
-    bench.broker.settings = cast(Any, _SoonerLocks(bench.broker.settings))
+    configs = bench.broker.configs
+    configs.settings = cast(Any, _SoonerLocks(configs.settings))
     append(bench.partition.online_log(), b"x")
     bench.take(led)
     bench.broker.clock.time_ms += 5

@@ -15,7 +15,7 @@ from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
 from headrace.storage.segment import LOG
-from tests.logs import NOW, append, damage_length, new_log
+from tests.builders.logs import NOW, append, damage_length, new_log
 
 MARKER_VALUE = bytes(6)
 
@@ -92,7 +92,7 @@ def test_a_file_that_ends_early_is_corruption(tmp_path: Path) -> None:
         list(batches)
 
 
-def test_only_what_a_slice_covers_is_asked_of_the_transactions(tmp_path: Path) -> None:
+def test_only_transactions_within_the_slice_are_looked_up(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     for sequence in range(20):
         transact(log, 7, sequence, commits=False)

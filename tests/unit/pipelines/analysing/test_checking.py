@@ -5,12 +5,12 @@ from pathlib import Path
 from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.topic_checks import TopicReport
 from headrace.pipelines.problems import Problem
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);\n"
 
 
-def test_without_spark_columns_are_not_checked_and_that_is_said(tmp_path: Path) -> None:
+def test_a_note_reports_that_columns_are_not_checked_without_spark(tmp_path: Path) -> None:
     report = check(load_folder(tmp_path, {"a.sql": TABLE.replace("*", "no_such_column")}))
     assert report.problems == ()
     assert "columns were not checked" in report.notes[0]
@@ -23,11 +23,11 @@ def test_the_graph_is_checked_without_spark(tmp_path: Path) -> None:
 
 def test_problems_of_topics_join_the_others_in_order(tmp_path: Path) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
-    place = pipeline.sources["orders"].place
+    place = pipeline.sources["orders"].location
     report = check(
         pipeline, topics=lambda _: TopicReport((Problem("no topic", place),), ("a note",))
     )
-    assert [str(one.place) for one in report.problems] == ["a.sql:1", "pipeline.toml:5"]
+    assert [str(one.location) for one in report.problems] == ["a.sql:1", "pipeline.toml:5"]
     assert report.notes[-1] == "a note"
 
 
@@ -46,8 +46,8 @@ schema.registry.url = "http://nowhere.invalid"
 """
 
 
-def test_sources_and_zones_that_cannot_be_are_told_without_spark(tmp_path: Path) -> None:
-    """All at once, each with its line; what only a registry knows is left to Spark."""
+def test_invalid_sources_and_zones_are_reported_without_spark(tmp_path: Path) -> None:
+    """All problems at once, each with its line; schemas of a registry are left to Spark."""
     sql = (
         "CREATE STREAMING TABLE raw.x KEYS (id) AS SELECT * FROM STREAM(sources.a);\n"
         "CREATE MATERIALIZED VIEW staging.y AS SELECT * FROM refined.z;\n"

@@ -10,7 +10,7 @@ from headrace.pipelines.analysing.fingerprints import fingerprint
 from headrace.pipelines.analysing.graph import consumers
 from headrace.pipelines.analysing.reads import reads_of
 from headrace.pipelines.model import MaterializedView, MergedView
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 SQL = """
 CREATE STREAMING TABLE staging.o AS SELECT * FROM STREAM(sources.orders);
@@ -41,7 +41,7 @@ def x():
 HELPERS = "WRONG = 6\n"
 
 
-def told(folder: Path, files: dict[str, str], name: str = "refined.x", plan: str = "") -> str:
+def described(folder: Path, files: dict[str, str], name: str = "refined.x", plan: str = "") -> str:
     pipeline = load_folder(folder, files)
     reads = {one.name: reads_of(one.query) for one in consumers(pipeline)}
     view = pipeline.datasets[name]
@@ -63,13 +63,15 @@ def told(folder: Path, files: dict[str, str], name: str = "refined.x", plan: str
 def test_a_change_of_anything_that_decides_on_the_rows_is_seen(
     tmp_path: Path, name: str, old: str, new: str
 ) -> None:
-    before = told(tmp_path / "1", {"a.sql": SQL}, name)
-    assert told(tmp_path / "2", {"a.sql": SQL.replace(old, new)}, name) != before
+    before = described(tmp_path / "1", {"a.sql": SQL}, name)
+    assert described(tmp_path / "2", {"a.sql": SQL.replace(old, new)}, name) != before
 
 
-def test_a_change_elsewhere_is_none_of_a_view(tmp_path: Path) -> None:
-    before = told(tmp_path / "1", {"a.sql": SQL}, "refined.m")
-    assert told(tmp_path / "2", {"a.sql": SQL.replace("id > 2", "id > 7")}, "refined.m") == before
+def test_a_change_elsewhere_does_not_change_a_view(tmp_path: Path) -> None:
+    before = described(tmp_path / "1", {"a.sql": SQL}, "refined.m")
+    assert (
+        described(tmp_path / "2", {"a.sql": SQL.replace("id > 2", "id > 7")}, "refined.m") == before
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,19 +86,23 @@ def test_a_change_elsewhere_is_none_of_a_view(tmp_path: Path) -> None:
         ("WRONG = 6", "WRONG = 7"),
     ],
 )
-def test_what_a_function_calls_and_names_is_part_of_it(tmp_path: Path, old: str, new: str) -> None:
-    before = told(tmp_path / "1", {"a.sql": SQL_OF_INPUT, "b.py": PYTHON, "helpers.py": HELPERS})
+def test_a_fingerprint_includes_names_that_a_function_uses(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    before = described(
+        tmp_path / "1", {"a.sql": SQL_OF_INPUT, "b.py": PYTHON, "helpers.py": HELPERS}
+    )
     sys.modules.pop("helpers", None)
     files = {"b.py": PYTHON.replace(old, new), "helpers.py": HELPERS.replace(old, new)}
-    after = told(tmp_path / "2", {"a.sql": SQL_OF_INPUT, **files})
+    after = described(tmp_path / "2", {"a.sql": SQL_OF_INPUT, **files})
     sys.modules.pop("helpers", None)
     assert after != before
 
 
-def test_what_spark_has_made_of_a_query_counts(tmp_path: Path) -> None:
-    """A function may look at its environment, which is in none of its names."""
-    one = told(tmp_path / "1", {"a.sql": SQL}, plan="Filter (id > 1)")
-    assert told(tmp_path / "2", {"a.sql": SQL}, plan="Filter (id > 2)") != one
+def test_a_fingerprint_includes_the_plan_of_spark(tmp_path: Path) -> None:
+    """A function may take a value from its environment, which none of its names shows."""
+    one = described(tmp_path / "1", {"a.sql": SQL}, plan="Filter (id > 1)")
+    assert described(tmp_path / "2", {"a.sql": SQL}, plan="Filter (id > 2)") != one
 
 
 SQL_OF_INPUT = SQL.splitlines()[1]
@@ -104,11 +110,11 @@ IN_A_PROCESS = """
 from pathlib import Path
 from tests.unit.pipelines.analysing import test_fingerprints as tests
 files = {"a.sql": tests.SQL_OF_INPUT, "b.py": tests.PYTHON, "helpers.py": tests.HELPERS}
-print(tests.told(Path(%r), files))
+print(tests.described(Path(%r), files))
 """
 
 
-def test_the_next_process_comes_to_the_same(tmp_path: Path) -> None:
+def test_the_next_process_computes_the_same_fingerprint(tmp_path: Path) -> None:
     """Places in memory and the order of sets differ there."""
     texts = {
         subprocess.run(

@@ -1,4 +1,4 @@
-"""What flows bring beyond their queries, by what Spark makes of a longer one."""
+"""Columns added to flows, as far as Spark analyses the longer query as expected."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ from pyspark.errors import AnalysisException
 
 from headrace.pipelines.analysing.flow_additions import FlowAsRun, keeping_bytes
 from headrace.pipelines.model import Query
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 RULE = "(CONSTRAINT c EXPECT (id > 1) ON VIOLATION QUARANTINE ROW)"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of which nothing but the columns is asked."""
+    """A frame that has only columns."""
 
     columns: list[str]
 
@@ -33,7 +33,7 @@ def kept(place: Path, query: str, brought: list[str], rule: str, evaluate: Any) 
     sql = f"CREATE STREAMING TABLE staging.x {rule} AS {query};"
     pipeline = load_folder(place, {"a.sql": sql})
     made = FlowAsRun(pipeline.flows[0], Frame(brought))  # type: ignore[arg-type]
-    return keeping_bytes(made, pipeline.sources["orders"], pipeline, evaluate, sets_aside=True)
+    return keeping_bytes(made, pipeline.sources["orders"], pipeline, evaluate, has_side_output=True)
 
 
 def test_a_flow_of_single_records_gets_their_bytes_for_quarantine(tmp_path: Path) -> None:
@@ -52,14 +52,14 @@ def test_a_flow_of_single_records_gets_their_bytes_for_quarantine(tmp_path: Path
         ("SELECT length(_payload) AS id FROM STREAM(sources.orders)", RULE, with_two_columns),
     ],
 )
-def test_a_flow_stays_as_it_is_where_bytes_are_not_wanted_or_not_to_be_had(
+def test_a_flow_is_unchanged_without_original_bytes(
     tmp_path: Path, query: str, rule: str, evaluate: Any
 ) -> None:
     found = kept(tmp_path, query, ["id"], rule, evaluate)
     assert (found.flow.query, found.flow.keeps_payloads) == (query, False)
 
 
-def test_bytes_that_a_query_brings_by_star_are_asked_of_the_source(tmp_path: Path) -> None:
+def test_bytes_selected_by_star_are_requested_from_the_source(tmp_path: Path) -> None:
     query = "SELECT * FROM STREAM(sources.orders)"
     found = kept(tmp_path, query, ["id", "_payload"], RULE, refusing)
     assert (found.flow.query, found.flow.keeps_payloads) == (query, True)

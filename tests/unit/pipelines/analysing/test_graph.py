@@ -1,4 +1,4 @@
-"""Who reads whom: order, circles, names that are not there, ways of reading that cannot be."""
+"""Inputs of datasets: order, circles, unknown names, impossible ways of reading."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from headrace.pipelines.analysing.graph import circles, describe, graph_of, problems
 from headrace.pipelines.analysing.reads import Read
-from tests.declared_pipelines import SETTINGS, load_folder
+from tests.builders.declared_pipelines import SETTINGS, load_folder
 
 CHAIN = """
 CREATE MATERIALIZED VIEW refined.n AS SELECT count(*) AS n FROM trusted.orders;
@@ -22,7 +22,7 @@ def complaints(place: Path, sql: str) -> list[str]:
     return [str(one) for one in problems(graph_of(load_folder(place, {"a.sql": sql})))]
 
 
-def test_what_is_read_comes_before_what_reads_it(tmp_path: Path) -> None:
+def test_inputs_come_before_their_readers(tmp_path: Path) -> None:
     graph = graph_of(load_folder(tmp_path, {"a.sql": CHAIN}))
     order = graph.order()
     assert all(order.index(edge.source) < order.index(edge.target) for edge in graph.edges)
@@ -30,7 +30,7 @@ def test_what_is_read_comes_before_what_reads_it(tmp_path: Path) -> None:
     assert problems(graph) == []
 
 
-def test_a_row_of_tables_longer_than_pythons_stack_is_put_in_order(tmp_path: Path) -> None:
+def test_a_chain_of_tables_longer_than_pythons_stack_is_sorted(tmp_path: Path) -> None:
     sql = "CREATE STREAMING TABLE raw.t0 AS SELECT * FROM STREAM(sources.orders);\n"
     for number in range(1, 1200):
         sql = (
@@ -42,7 +42,7 @@ def test_a_row_of_tables_longer_than_pythons_stack_is_put_in_order(tmp_path: Pat
     assert circles(graph) == []
 
 
-def test_a_circle_is_told_once_with_its_way(tmp_path: Path) -> None:
+def test_a_cycle_is_reported_once_with_its_path(tmp_path: Path) -> None:
     sql = """
     CREATE STREAMING TABLE raw.a AS SELECT * FROM STREAM(raw.c);
     CREATE STREAMING TABLE raw.b AS SELECT * FROM STREAM(raw.a) JOIN raw.a;
@@ -68,15 +68,18 @@ def test_a_circle_is_told_once_with_its_way(tmp_path: Path) -> None:
             "there is no sources.oders to read; did you mean sources.orders?",
         ),
         ("SELECT * FROM STREAM(zzz)", "declare it, or read one of: sources.orders, staging.x"),
-        ("SELECT * FROM STREAM(refined.view)", "refined.view is a materialized view, which is com"),
+        (
+            "SELECT * FROM STREAM(refined.view)",
+            "refined.view is a materialized view, which is recom",
+        ),
         ("SELECT * FROM STREAM(refined.merged)", "refined.merged is a merged view"),
         ("SELECT * FROM STREAM(trusted.keyed)", "trusted.keyed keeps one row per id"),
         ("SELECT * FROM STREAM(trusted.changed)", "trusted.changed is kept by a flow of changes"),
         ("SELECT * FROM STREAM(alerts)", "alerts is a sink, which is only written to"),
-        ("SELECT * FROM sources.orders", "a flow reads as rows come: STREAM(sources.orders)"),
+        ("SELECT * FROM sources.orders", "a flow reads as a stream: STREAM(sources.orders)"),
     ],
 )
-def test_what_cannot_be_read_so_is_told(tmp_path: Path, query: str, message: str) -> None:
+def test_invalid_reads_are_reported(tmp_path: Path, query: str, message: str) -> None:
     sql = f"""CREATE STREAMING TABLE staging.x AS {query};
     CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
     CREATE MATERIALIZED VIEW refined.view AS SELECT * FROM sources.orders;
@@ -104,7 +107,7 @@ def test_quarantine_may_be_read(tmp_path: Path) -> None:
     assert order.index("raw.orders") < order.index("quarantine.raw__orders")
 
 
-def test_what_spark_has_seen_counts_more_than_the_text(tmp_path: Path) -> None:
+def test_reads_found_by_spark_override_the_text(tmp_path: Path) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": CHAIN})
     graph = graph_of(pipeline, {"big": [Read("trusted.orders", is_stream=False)]})
     assert [(edge.source, edge.is_stream) for edge in graph.inputs("alerts")] == [

@@ -1,4 +1,4 @@
-"""Which aggregates may be kept by parts, told by plans as Spark writes them."""
+"""Aggregates that may be kept by parts, recognised by Spark's plans."""
 
 from typing import Any
 
@@ -87,32 +87,32 @@ def test_sums_counts_least_and_most_are_merged(expression: Written, how: str) ->
 @pytest.mark.parametrize(
     ("expression", "how", "why"),
     [
-        (call("Count", X, is_distinct=True), "sum", "v takes each value once (DISTINCT)"),
-        (call("Sum", X, is_distinct=True), "sum", "v takes each value once (DISTINCT)"),
+        (call("Count", X, is_distinct=True), "sum", "v counts each value once (DISTINCT)"),
+        (call("Sum", X, is_distinct=True), "sum", "v counts each value once (DISTINCT)"),
         (call("Average", X), "sum", "v is avg(...), whose parts cannot be merged; keep a sum and"),
         (call("First", X), "max", "v is first(...), whose parts cannot be merged"),
         (call("BitOrAgg", X), "sum", "v is bit_or(...), whose parts cannot be merged"),
-        (call("Max", X), "sum", "v is max(...), and not to be merged by SUM; write v MAX"),
-        (call("Count", X), "max", "v is count(...), and not to be merged by MAX; write v SUM"),
+        (call("Max", X), "sum", "v is max(...), and cannot be merged by SUM; write v MAX"),
+        (call("Count", X), "max", "v is count(...), and cannot be merged by MAX; write v SUM"),
         (node("Divide", call("Sum", X), call("Count", X)), "sum", "v is computed from aggregates"),
         (node("Coalesce", call("Max", X), literal("0")), "max", "v is computed from aggregates"),
         (node("Coalesce", call("Sum", X), literal("7")), "sum", "v is computed from aggregates"),
         (cast(call("Sum", REAL), "integer"), "sum", "v is computed from aggregates"),
         (cast(call("Sum", PRICE), "decimal(18,1)"), "sum", "v is computed from aggregates"),
         (cast(call("Max", X), "string"), "max", "v is computed from aggregates"),
-        (literal("1"), "sum", "v is no aggregate, so it is a key"),
+        (literal("1"), "sum", "v is not an aggregate, so it is a key"),
     ],
 )
-def test_what_parts_do_not_add_up_to_is_refused(expression: Written, how: str, why: str) -> None:
+def test_aggregates_that_cannot_be_merged_are_refused(
+    expression: Written, how: str, why: str
+) -> None:
     assert why in told_of(expression, how)
 
 
 def test_an_aggregate_that_is_not_merged_is_no_key() -> None:
     top = alias("top", 11, call("Max", X))
     (why,) = told(aggregate(K, N, top, groups=(K,)))
-    assert (
-        why == "top is an aggregate, and MERGE does not say how to merge it; write MERGE (top MAX)"
-    )
+    assert why == "top is an aggregate, and MERGE has no way to merge it; write MERGE (top MAX)"
 
 
 def test_a_choice_after_the_aggregate_may_be_of_keys_only() -> None:
@@ -122,7 +122,7 @@ def test_a_choice_after_the_aggregate_may_be_of_keys_only() -> None:
     assert "HAVING" in told(project(by_count, K, column("n", 10)))[0]
 
 
-def test_columns_may_be_named_otherwise_above_the_aggregate() -> None:
+def test_columns_may_be_renamed_above_the_aggregate() -> None:
     renamed = project(BY_K, alias("key", 20, K), alias("total", 21, column("n", 10)))
     assert told(renamed, total="sum") == []
     assert "write total SUM" in told(renamed, total="min")[0]
@@ -138,13 +138,13 @@ def test_queries_of_a_with_clause_are_followed() -> None:
         below=used,
     )  # fmt: skip
     (why,) = told(node("WithCTE", named, nested, plan=1, cteDefs=[0]))
-    assert "aggregates what is aggregated" in why
+    assert "aggregates an aggregate" in why
 
 
 @pytest.mark.parametrize(
     ("below", "why"),
     [
-        (BY_K, "aggregates what is aggregated"),
+        (BY_K, "aggregates an aggregate"),
         (node("Distinct", TABLE), "DEDUPLICATE BY"),
         (node("Deduplicate", TABLE), "DEDUPLICATE BY"),
         (node("Join", TABLE, TABLE), "joins rows with those of the same batch"),
@@ -158,7 +158,7 @@ def test_queries_of_a_with_clause_are_followed() -> None:
         ),
     ],
 )
-def test_what_comes_before_must_look_at_one_row_at_a_time(below: Written, why: str) -> None:
+def test_operators_below_the_aggregate_must_work_row_by_row(below: Written, why: str) -> None:
     (found,) = told(aggregate(K, N, groups=(K,), below=below))
     assert why in found
     assert told(aggregate(K, N, groups=(K,), below=node("Union", TABLE, TABLE))) == []
@@ -178,30 +178,30 @@ def test_rows_without_an_aggregate_are_refused() -> None:
     assert "no aggregate" in why
 
 
-def test_groups_must_be_told_apart_by_the_columns() -> None:
+def test_grouping_expressions_must_be_columns_of_the_result() -> None:
     hour = node("TruncTimestamp", literal("HOUR"), column("ts", 5))
     assert told(aggregate(alias("hour", 11, hour), N, groups=(hour,))) == []
     (why,) = told(aggregate(N, groups=(K,)))
-    assert "it groups by k, which is none of its columns" in why
+    assert "it groups by k, which is not one of its columns" in why
     (why,) = told(aggregate(alias("u", 11, node("Upper", K)), N, groups=(K,)))
-    assert "it groups by k, which is none of its columns" in why
+    assert "it groups by k, which is not one of its columns" in why
     assert told(aggregate(N)) == []
 
 
-def test_a_window_of_time_is_told_by_its_start_and_a_session_by_nothing() -> None:
+def test_a_time_window_is_identified_by_its_start_and_a_session_is_refused() -> None:
     for name, wrong in (("window", 0), ("session_window", 1)):
         window = column(name, 6, "struct")
         start = alias("start", 11, node("GetStructField", window, ordinal=0, name="start"))
         assert len(told(aggregate(start, N, groups=(window,)))) == wrong
 
 
-def test_rollups_are_told_apart_by_their_grouping_id() -> None:
+def test_rollups_are_identified_by_their_grouping_id() -> None:
     level = column("spark_grouping_id", 8)
     (why,) = told(aggregate(K, N, groups=(K, level)))
     assert "add grouping_id()" in why
     assert told(aggregate(K, alias("level", 11, level), N, groups=(K, level))) == []
 
 
-def test_what_depends_on_the_moment_is_refused() -> None:
+def test_queries_that_depend_on_the_time_are_refused() -> None:
     (why,) = told(BY_K, is_repeatable=False)
     assert "current_timestamp" in why

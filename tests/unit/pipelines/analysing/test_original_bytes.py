@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.analysing.original_bytes import (
+    names_column,
+    needs_bytes,
     source_behind,
-    speaks_of,
-    wants_bytes,
     with_payload,
 )
 from headrace.pipelines.analysing.reads import Read, reads_of
-from headrace.pipelines.model import Place, Source
-from tests.declared_pipelines import load_folder
+from headrace.pipelines.model import Location, Source
+from tests.builders.declared_pipelines import load_folder
 
-DECODED = Source("orders", Place("pipeline.toml", 1), format="json", schema="id BIGINT")
-BYTES = Source("orders", Place("pipeline.toml", 1))
+DECODED = Source("orders", Location("pipeline.toml", 1), format="json", schema="id BIGINT")
+BYTES = Source("orders", Location("pipeline.toml", 1))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,8 @@ BYTES = Source("orders", Place("pipeline.toml", 1))
         ),
         (
             "SELECT * EXCEPT (x), extract(day FROM ts) d FROM STREAM(sources.orders) o",
-            "SELECT * EXCEPT (x), extract(day FROM ts) d, _payload FROM STREAM(sources.orders) o",
+            "SELECT * EXCEPT (x), extract(day FROM ts) d, _payload,"
+            " struct(`timestamp` AS timestamp) AS _kept_record FROM STREAM(sources.orders) o",
         ),
         (
             "SELECT id FROM STREAM(sources.orders) WHERE id > 1",
@@ -45,13 +46,33 @@ def test_a_query_that_only_chooses_gets_one_more_column(query: str, kept: str) -
 
 def test_a_column_that_is_named_is_known() -> None:
     query = "SELECT id, `_PAYLOAD` FROM STREAM(sources.orders) -- _error"
-    assert [speaks_of(query, name) for name in ("_error", "_payload")] == [False, True]
+    assert [names_column(query, name) for name in ("_error", "_payload")] == [False, True]
 
 
 def test_bytes_that_are_not_decoded_are_the_value() -> None:
     query = "SELECT CAST(value AS STRING) AS text FROM STREAM(sources.orders)"
     assert with_payload(query, BYTES) == (
         "SELECT CAST(value AS STRING) AS text, value AS _payload FROM STREAM(sources.orders)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "beside"),
+    [
+        ("upper(`key`) AS name", "`key` AS key"),
+        ("2 * size(headers) AS size", "`headers` AS headers"),
+        (
+            "o.*",
+            "`key` AS key, `timestamp` AS timestamp, `timestampType` AS timestampType,"
+            " `headers` AS headers",
+        ),
+    ],
+)
+def test_record_columns_used_by_a_query_are_kept_beside_the_bytes(chosen: str, beside: str) -> None:
+    """ARC-4: a redrive runs the query on these columns again."""
+    assert with_payload(f"SELECT {chosen} FROM STREAM(sources.orders) o", BYTES) == (
+        f"SELECT {chosen}, value AS _payload, struct({beside}) AS _kept_record"
+        " FROM STREAM(sources.orders) o"
     )
 
 
@@ -85,7 +106,7 @@ def test_bytes_are_wanted_where_expectations_send_rows_to_quarantine(tmp_path: P
     AS SELECT id FROM STREAM(sources.orders);
     """
     pipeline = load_folder(tmp_path, {"a.sql": sql})
-    assert [wants_bytes(flow, pipeline) for flow in pipeline.flows] == [True, False]
+    assert [needs_bytes(flow, pipeline) for flow in pipeline.flows] == [True, False]
     reads = [Read("sources.orders", is_stream=True)]
     assert source_behind(pipeline.flows[0].query, pipeline, reads) == pipeline.sources["orders"]
 

@@ -1,4 +1,4 @@
-"""Where the columns of a query come from, as it is noted on them."""
+"""Origins of a query's columns, as recorded in their metadata."""
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -17,6 +17,6 @@ def test_a_column_has_one_origin_at_a_time() -> None:
     assert origins_of(with_origins(before, {"id": "raw.t.id"})) == {"id": "raw.t.id"}
 
 
-def test_of_several_flows_counts_what_all_of_them_bring() -> None:
+def test_only_origins_shared_by_all_flows_count() -> None:
     flows = [{"a": "record.topic", "b": "record.timestamp"}, {"a": "record.topic", "b": "raw.t.b"}]
     assert shared(flows) == {"a": "record.topic"}

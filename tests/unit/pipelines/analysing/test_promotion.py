@@ -1,4 +1,4 @@
-"""Rules of promotion: which zones a zone reads, and what its tables must have."""
+"""Rules of promotion: the zones that a zone reads, and the requirements of its tables."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.graph import graph_of
 from headrace.pipelines.analysing.promotion import problems, unpartitioned
-from tests.declared_pipelines import SETTINGS, load_folder
+from tests.builders.declared_pipelines import SETTINGS, load_folder
 
 FORWARD = """
 CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
@@ -34,17 +34,17 @@ def complaints(place: Path, sql: str, rules: str = "") -> list[str]:
         " SELECT * FROM STREAM(trusted.orders)",
     ],
 )
-def test_the_usual_way_leads_forward(tmp_path: Path, more: str) -> None:
+def test_zones_may_read_earlier_zones_by_default(tmp_path: Path, more: str) -> None:
     """ARC-4: without rules a zone reads itself and what comes before it."""
     assert complaints(tmp_path, FORWARD + more, '[zones]\nsandbox = ""') == []
 
 
-def test_a_way_back_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_read_from_a_later_zone_is_reported_with_its_line(tmp_path: Path) -> None:
     """ARC-4."""
     more = "CREATE MATERIALIZED VIEW staging.back AS SELECT * FROM refined.orders;"
     assert complaints(tmp_path, FORWARD + more) == [
         "a.sql:6: staging.back reads refined.orders, and tables of staging may read sources, raw,"
-        " staging, quarantine; read one of these, or say otherwise by reads in [zones.staging] of"
+        " staging, quarantine; read one of these, or change reads in [zones.staging] of"
         " pipeline.toml"
     ]
 
@@ -86,7 +86,7 @@ AS SELECT *, date(timestamp) AS day FROM STREAM(sources.orders);
 
 
 def test_tables_of_raw_only_grow(tmp_path: Path) -> None:
-    """ARC-4: what came is never edited, and what only grows by a property neither."""
+    """ARC-4: stored rows are never edited, also in tables that a property makes append-only."""
     found = complaints(tmp_path, EDITED)
     assert [line.split()[:2] for line in found] == [
         ["a.sql:2:", "raw.keyed"],
@@ -105,12 +105,12 @@ CREATE STREAMING TABLE raw.whole PARTITIONED BY () AS SELECT * FROM STREAM(sourc
 """
 
 
-def test_the_dry_run_notes_raw_tables_that_are_not_parted_by_topic_and_day(tmp_path: Path) -> None:
-    """ARC-4: neither those that will be by themselves, nor those that are to be in one piece."""
+def test_the_dry_run_notes_unpartitioned_raw_tables(tmp_path: Path) -> None:
+    """ARC-4: except tables with default partitions, or declared without partitions."""
     pipeline = load_folder(tmp_path, {"a.sql": FORWARD + PARTED})
     notes = [note for note in check(pipeline).notes if "is not partitioned by topic" in note]
     assert [note.split()[1] for note in notes] == ["raw.daily"]
-    assert "it is declared to be by day; leave out PARTITIONED BY" in notes[0]
+    assert "it is declared by day; remove PARTITIONED BY" in notes[0]
     (left_out, _) = unpartitioned(pipeline, {"raw.orders": "it brings no topic"})
     assert left_out.startswith("a.sql:2: raw.orders is not partitioned by topic and day")
     assert left_out.endswith("reads all of it: it brings no topic")
@@ -139,7 +139,7 @@ CREATE STREAMING TABLE trusted.plain COMMENT 'p' AS SELECT * FROM STREAM(sources
         ("comment", ["expected", "unique", "keyed", "changed", "merged"]),
     ],
 )
-def test_a_table_must_have_what_its_zone_requires(
+def test_tables_that_break_requirements_of_their_zone_are_found(
     tmp_path: Path, requirement: str, lacking: list[str]
 ) -> None:
     """ARC-4."""
@@ -147,15 +147,15 @@ def test_a_table_must_have_what_its_zone_requires(
     assert [line.split()[1] for line in found] == [f"trusted.{name}" for name in lacking]
 
 
-def test_what_a_table_lacks_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_missing_requirement_is_reported_with_its_line(tmp_path: Path) -> None:
     found = complaints(tmp_path, CHECKED, '[zones.trusted]\nrequires = ["checks"]')
     assert found == [
         "a.sql:11: trusted.plain lacks what [zones.trusted] of pipeline.toml requires of each table"
-        " (checks); declare an expectation, or keys, or put it into another zone"
+        " (checks); declare an expectation, or keys, or move it to another zone"
     ]
 
 
-def test_the_dry_run_tells_broken_rules(tmp_path: Path) -> None:
+def test_the_dry_run_reports_broken_rules(tmp_path: Path) -> None:
     """ARC-4."""
     sql = "CREATE STREAMING TABLE trusted.plain AS SELECT * FROM STREAM(sources.orders);"
     settings = f'{SETTINGS}\n[zones.trusted]\nreads = ["staging"]\nrequires = ["checks"]'

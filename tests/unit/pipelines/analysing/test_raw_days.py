@@ -8,11 +8,11 @@ import pytest
 from headrace.pipelines.analysing.raw_days import (
     Columns,
     Types,
-    is_left_open,
+    has_default_partitions,
     obstacle,
     record_origins,
 )
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 RECORDS = {"value": "binary", "topic": "string", "timestamp": "timestamp"}
 DATED = {**RECORDS, "day": "date"}
@@ -23,34 +23,34 @@ def of_records(types: Types) -> Columns:
 
 
 @pytest.mark.parametrize(
-    ("brought", "standing"),
+    ("brought", "existing"),
     [
         ([RECORDS], None),
         ([RECORDS, DATED], None),
         ([DATED], ("topic", "day")),
-        ([RECORDS], ("topic",)),  # What is there otherwise is refused as any other change is.
+        ([RECORDS], ("topic",)),  # Other existing partitions are rejected as any change is.
     ],
 )
-def test_a_table_whose_flows_bring_topic_and_time_is_parted(
-    brought: list[Types], standing: Sequence[str] | None
+def test_a_table_of_records_is_partitioned_by_topic_and_day(
+    brought: list[Types], existing: Sequence[str] | None
 ) -> None:
     """ARC-4"""
     named = {f"f{number}": of_records(types) for number, types in enumerate(brought)}
-    assert obstacle(named, {}, standing) is None
-    assert obstacle(named, {"day": "date"}, standing) is None
+    assert obstacle(named, {}, existing) is None
+    assert obstacle(named, {"day": "date"}, existing) is None
 
 
 @pytest.mark.parametrize(
     ("types", "reason"),
     [
-        ({"timestamp": "timestamp"}, "f brings no topic; select the record's topic"),
-        ({"topic": "string"}, "f brings no timestamp"),
-        ({**RECORDS, "timestamp": "bigint"}, "f brings timestamp as bigint"),
+        ({"timestamp": "timestamp"}, "f selects no topic; select the record's topic"),
+        ({"topic": "string"}, "f selects no timestamp"),
+        ({**RECORDS, "timestamp": "bigint"}, "f selects timestamp as bigint"),
         ({**RECORDS, "day": "string"}, "f has a column day of its own (string); give that"),
         ({**RECORDS, "Day": "date"}, "f has a column Day of its own (date)"),
     ],
 )
-def test_one_flow_that_cannot_be_parted_keeps_the_table_whole(types: Types, reason: str) -> None:
+def test_one_flow_without_time_keeps_the_table_unpartitioned(types: Types, reason: str) -> None:
     found = obstacle({"fine": of_records(RECORDS), "f": of_records(types)}, {}, None)
     assert found is not None
     assert found.startswith(reason)
@@ -61,7 +61,7 @@ def test_columns_of_a_payload_are_not_taken_for_the_records(own: str) -> None:
     others = {name: known for name, known in record_origins("").items() if name != own}
     found = obstacle({"f": Columns(RECORDS, others)}, {}, None)
     assert found is not None
-    assert found.startswith(f"{own}, as f brings it, is of the payload or computed; call that")
+    assert found.startswith(f"{own} of f comes from the payload or a computation; rename")
 
 
 def test_a_table_that_was_made_by_other_topics_and_days_stays_so() -> None:
@@ -74,13 +74,13 @@ def test_a_declared_day_that_is_no_date_is_left_alone() -> None:
     assert found.startswith("its schema has a column day of its own (int);")
 
 
-def test_a_table_that_was_made_whole_stays_so_until_it_is_built_anew() -> None:
+def test_an_unpartitioned_table_needs_a_replay_to_be_partitioned() -> None:
     found = obstacle({"f": of_records(RECORDS)}, {}, ())
     assert found is not None
     assert "headrace pipelines replay" in found
 
 
-def test_only_tables_of_raw_that_say_nothing_are_left_open(tmp_path: Path) -> None:
+def test_only_raw_tables_without_partitioning_are_left_open(tmp_path: Path) -> None:
     tables = """
     CREATE STREAMING TABLE raw.open AS SELECT * FROM STREAM(sources.orders);
     CREATE STREAMING TABLE raw.whole PARTITIONED BY () AS SELECT * FROM STREAM(sources.orders);
@@ -89,4 +89,4 @@ def test_only_tables_of_raw_that_say_nothing_are_left_open(tmp_path: Path) -> No
     CREATE MATERIALIZED VIEW refined.o PARTITIONED BY () AS SELECT * FROM staging.o;
     """
     datasets = load_folder(tmp_path, {"a.sql": tables}).datasets
-    assert [name for name, one in datasets.items() if is_left_open(one)] == ["raw.open"]
+    assert [name for name, one in datasets.items() if has_default_partitions(one)] == ["raw.open"]

@@ -1,4 +1,4 @@
-"""What queries read, found without running them."""
+"""The inputs of queries, found without running them."""
 
 from collections.abc import Callable
 from typing import Any

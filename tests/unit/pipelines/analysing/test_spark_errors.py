@@ -38,7 +38,7 @@ Complaint.__module__ = "pyspark.errors.exceptions.captured"
         ),
     ],
 )
-def test_plans_codes_and_made_up_names_are_left_out(message: str, text: str) -> None:
+def test_error_texts_omit_plans_codes_and_generated_names(message: str, text: str) -> None:
     assert short_text(Complaint(message)) == text
 
 
@@ -47,7 +47,7 @@ def test_some_complaints_get_advice() -> None:
     assert "declare the table's keys" in short_text(Complaint(message))
 
 
-def test_other_errors_are_told_with_their_kind() -> None:
+def test_other_errors_are_reported_with_their_class() -> None:
     assert short_text(ZeroDivisionError("division by zero\nmore")) == (
         "ZeroDivisionError: division by zero"
     )

@@ -1,4 +1,4 @@
-"""What brokers are asked before a pipeline runs, and what is said when they do not answer."""
+"""Requests to brokers before a pipeline runs, and the errors if they do not answer."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from headrace.pipelines.analysing.topic_checks import (
     check_topics,
     clusters_of,
 )
-from tests.declared_pipelines import SETTINGS, load_folder
+from tests.builders.declared_pipelines import SETTINGS, load_folder
 
 FLOWS = """
 CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
@@ -44,7 +44,7 @@ def test_a_broker_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     assert "--offline" in problem.text
 
 
-def test_who_names_no_topic_needs_no_broker(tmp_path: Path) -> None:
+def test_a_pipeline_without_topics_needs_no_broker(tmp_path: Path) -> None:
     settings = '[pipeline]\nname = "shop"\nbootstrap = "127.0.0.1:1"\n'
     view = "CREATE MATERIALIZED VIEW refined.one AS SELECT 1 AS one;"
     pipeline = load_folder(tmp_path, {"a.sql": view}, settings)
@@ -66,10 +66,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return addresses
 
 
-def test_one_of_several_clusters_that_does_not_answer_is_told_with_what_is_read_there(
+def test_an_unreachable_cluster_is_reported_with_its_sources(
     tmp_path: Path, asked: list[str]
 ) -> None:
-    """A run that ends by itself would else try for minutes, and end with a part."""
+    """A run with an end would otherwise retry for minutes, and end with a part."""
     pipeline = load_folder(tmp_path, {"a.sql": FLOWS}, ELSEWHERE)
     with pytest.raises(BrokerUnreachable, match=r"reach 127\.0\.0\.1:2 \(for sources\.visits\)$"):
         check_brokers(pipeline)
@@ -88,14 +88,12 @@ def test_only_clusters_that_a_table_needs_must_answer_for_it(
     assert asked == addresses
 
 
-def test_a_cluster_that_nothing_is_read_from_need_not_answer(
-    tmp_path: Path, asked: list[str]
-) -> None:
+def test_a_cluster_without_sources_need_not_answer(tmp_path: Path, asked: list[str]) -> None:
     check_brokers(load_folder(tmp_path, {"a.sql": TABLE}, ELSEWHERE))
     assert asked == ["127.0.0.1:1"]
 
 
-def test_all_clusters_that_do_not_answer_are_told_at_once(tmp_path: Path) -> None:
+def test_all_unreachable_clusters_are_reported_at_once(tmp_path: Path) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": FLOWS}, ELSEWHERE)
     with pytest.raises(BrokerUnreachable) as raised:
         check_brokers(pipeline, timeout_s=0.5)
@@ -104,10 +102,10 @@ def test_all_clusters_that_do_not_answer_are_told_at_once(tmp_path: Path) -> Non
     assert other.endswith("(for sources.visits)")
 
 
-def test_clusters_that_fail_for_different_reasons_are_told_without_the_advice_for_one(
+def test_different_failures_of_clusters_are_reported_without_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What to do about a broker that is down is no help with a login that is refused."""
+    """The advice for a broker that is down does not help with a rejected login."""
 
     def check_reachable(bootstrap: str, *_: object) -> None:
         is_own = bootstrap == "127.0.0.1:1"
@@ -121,7 +119,7 @@ def test_clusters_that_fail_for_different_reasons_are_told_without_the_advice_fo
     assert str(raised.value) == f"{own}; {other}"
 
 
-def test_every_cluster_is_asked_for_the_sources_that_are_read_from_it(tmp_path: Path) -> None:
+def test_every_source_is_checked_at_its_own_cluster(tmp_path: Path) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": TABLE}, ELSEWHERE)
     own, other = clusters_of(pipeline)
     assert [source.name for source in own.sources] == ["orders", "refunds"]
@@ -137,9 +135,7 @@ def test_every_cluster_that_does_not_answer_is_a_problem(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("connector", ["kafka", "headrace"])
-def test_a_login_that_only_java_knows_is_a_note_if_only_java_uses_it(
-    tmp_path: Path, connector: str
-) -> None:
+def test_a_login_for_java_is_a_note_if_only_java_uses_it(tmp_path: Path, connector: str) -> None:
     settings = ELSEWHERE.replace("Kafka.sasl.username", "kafka.ssl.truststore.location")
     head = "[sources.visits.options]"
     settings = settings.replace(head, f'[sources.visits]\nconnector = "{connector}"\n{head}')

@@ -7,7 +7,7 @@ import pytest
 from headrace.pipelines.analysing.graph import consumers
 from headrace.pipelines.analysing.reads import reads_of
 from headrace.pipelines.analysing.unhandled_errors import unhandled
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 SETTINGS = """
 [pipeline]
@@ -46,18 +46,18 @@ def unhandled_of(place: Path, files: dict[str, str]) -> dict[str, list[str]]:
             "SELECT a.id FROM STREAM(sources.orders) a JOIN STREAM(sources.prices) b USING (id)",
             ["orders", "prices"],
         ),
-        ("SELECT a.id FROM STREAM(mended) a JOIN STREAM(sources.prices) b USING (id)", ["prices"]),
+        ("SELECT a.id FROM STREAM(checked) a JOIN STREAM(sources.prices) b USING (id)", ["prices"]),
         ("SELECT id FROM STREAM(whole)", ["orders"]),
         ("SELECT id FROM STREAM(whole) WHERE _error IS NULL", []),
         ("SELECT id FROM STREAM(raw.o)", []),
     ],
 )
-def test_who_names_the_error_takes_care_of_it(
+def test_a_query_that_names_the_error_handles_it(
     query: str, sources: list[str], tmp_path: Path
 ) -> None:
     """ARC-4: also where that is done in a view, on the way from the topic."""
     sql = f"""
-    CREATE TEMPORARY VIEW mended AS SELECT id FROM STREAM(sources.orders) WHERE _error IS NULL;
+    CREATE TEMPORARY VIEW checked AS SELECT id FROM STREAM(sources.orders) WHERE _error IS NULL;
     CREATE TEMPORARY VIEW whole AS SELECT * FROM STREAM(sources.orders);
     CREATE STREAMING TABLE raw.o AS SELECT id, _error FROM STREAM(sources.orders);
     CREATE STREAMING TABLE staging.x AS {query};
@@ -82,7 +82,7 @@ def test_who_names_the_error_takes_care_of_it(
         ("return (lambda rows: rows.drop('_error'))(dp.read_stream('sources.orders'))", []),
     ],
 )
-def test_functions_are_looked_into_and_those_that_they_call(
+def test_handling_is_found_in_called_functions(
     body: str, sources: list[str], tmp_path: Path
 ) -> None:
     text = (

@@ -7,9 +7,9 @@ import pytest
 from headrace import pipelines as dp
 from headrace.pipelines.model import (
     Freshness,
+    Location,
     MaterializedView,
     MergedView,
-    Place,
     RowCount,
     RowRule,
     Sink,
@@ -20,7 +20,7 @@ from headrace.pipelines.model import (
     Violation,
 )
 from headrace.pipelines.problems import PipelineError
-from tests.declared_pipelines import load_folder, problems_of, told
+from tests.builders.declared_pipelines import load_folder, problems_of, told
 
 HEAD = "from headrace import pipelines as dp\n"
 
@@ -40,7 +40,7 @@ def test_a_table_is_its_flow_too(tmp_path: Path) -> None:
     table = pipeline.datasets["staging.orders"]
     assert table == StreamingTable(
         name="staging.orders",
-        place=Place("a.py", 3),
+        location=Location("a.py", 3),
         comment="all",
         schema="id LONG",
         partition_by=("day",),
@@ -58,7 +58,7 @@ def test_a_table_is_its_flow_too(tmp_path: Path) -> None:
     assert callable(flow.query)
 
 
-def test_no_partitions_are_another_thing_than_nothing_said_of_them(tmp_path: Path) -> None:
+def test_empty_partitioning_differs_from_none_declared(tmp_path: Path) -> None:
     function = "def {}():\n    return dp.read_stream('sources.orders')\n"
     pipeline = load_folder(
         tmp_path,
@@ -123,7 +123,7 @@ def test_all_kinds_of_expectations_are_kept(tmp_path: Path) -> None:
     ]
 
 
-def test_everything_else_is_declared_by_its_word(tmp_path: Path) -> None:
+def test_every_other_kind_is_declared_by_its_function(tmp_path: Path) -> None:
     pipeline = load_folder(
         tmp_path,
         {
@@ -165,17 +165,29 @@ def test_everything_else_is_declared_by_its_word(tmp_path: Path) -> None:
     ("code", "message"),
     [
         ("@dp.table\ndef x(): ...", "a.py:2: 'x' has no zone; name it raw.x"),
-        ("@dp.table(name='raw.x', nme='y')\ndef x(): ...", "a.py:2: table takes no nme; did you"),
+        (
+            "@dp.table(name='raw.x', nme='y')\ndef x(): ...",
+            "a.py:2: table has no option nme; did you",
+        ),
         ("@dp.table(name='raw.x', cluster_by=['a'])\ndef x(): ...", "use partition_cols"),
-        ("@dp.table(name='raw.x', trigger='often')\ndef x(): ...", "trigger: 'often' is no length"),
+        (
+            "@dp.table(name='raw.x', trigger='often')\ndef x(): ...",
+            "trigger: 'often' is not an interval",
+        ),
         ("@dp.table(name='raw.x')\ndef x(a): ...", "a.py:2: @table: x takes arguments"),
         ("@dp.materialized_view(name='raw.x', refresh='often')\ndef x(): ...", "refresh: 'often'"),
         ("@dp.append_flow(target='raw.y')\ndef f(): ...", "a.py:2: there is no raw.y to write to"),
         ("@dp.expect('a', 'b')\ndef f(): ...", "a.py:2: the expectation 'a' is about f, which"),
         ("dp.create_streaming_table('raw.x')", "a.py:2: nothing writes to raw.x"),
-        ("@dp.table(name='raw.x', sequence_by='at')\ndef x(): pass", "name its columns by KEYS"),
+        (
+            "@dp.table(name='raw.x', sequence_by='at')\ndef x(): pass",
+            "name the key columns with KEYS",
+        ),
         ("dp.create_sink('s')", "a.py:2: the sink s has no topic"),
-        ("dp.create_sink('s', 'xml', topic='t')", "has the format 'xml'; it can be json or kafka"),
+        (
+            "dp.create_sink('s', 'xml', topic='t')",
+            "format: 'xml' is unknown; it can be json or kafka",
+        ),
         ("dp.create_sink('s', topic='t', guarantee='maybe')", "exactly-once, idempotent"),
         (
             "@dp.merged_view(name='raw.m', merge={'n': 'avg'})\ndef m(): ...",
@@ -188,7 +200,7 @@ def test_everything_else_is_declared_by_its_word(tmp_path: Path) -> None:
         ("dp.table(name='raw.x')(3)", "a.py:2: @table decorates no function"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, code: str, message: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, code: str, message: str) -> None:
     assert any(message in line for line in told(problems_of(tmp_path, {"a.py": HEAD + code})))
 
 
@@ -201,7 +213,7 @@ def test_names_are_declared_once(tmp_path: Path) -> None:
     ]
 
 
-def test_flows_of_changes_are_alone_with_their_table(tmp_path: Path) -> None:
+def test_flows_of_changes_share_their_table_with_no_others(tmp_path: Path) -> None:
     problems = problems_of(
         tmp_path,
         {
@@ -226,7 +238,7 @@ def test_flows_of_changes_into_one_table_have_one_key_and_one_type(tmp_path: Pat
         + flow.format("op", "two", ", stored_as_scd_type=2")
     )
     assert told(problems_of(tmp_path, {"a.py": HEAD + code})) == [
-        f"a.py:5: two and one, at a.py:3, both keep raw.x: one has {differs}. Say the same in"
+        f"a.py:5: two and one, at a.py:3, both keep raw.x: one has {differs}. Use the same in"
         " both, or write to another table"
         for differs in ("KEYS (op), the other (id)", "SCD TYPE 2, the other 1")
     ]
@@ -243,14 +255,14 @@ def test_a_flow_does_not_write_to_a_view(tmp_path: Path) -> None:
     assert "a.py:4: raw.v is a materialized view, which its own query fills" in told(problems)[0]
 
 
-def test_a_declaration_outside_of_a_pipeline_says_where_it_belongs() -> None:
+def test_a_declaration_outside_of_a_pipeline_is_refused_with_advice() -> None:
     with pytest.raises(PipelineError, match="headrace pipelines run FOLDER"):
         dp.table(name="raw.x")
     with pytest.raises(PipelineError, match="headrace pipelines run FOLDER"):
         dp.create_sink("x", topic="t")
 
 
-def test_reading_outside_of_a_query_says_where_it_belongs() -> None:
+def test_reading_outside_of_a_query_is_refused_with_advice() -> None:
     for ask in (lambda: dp.read("raw.x"), lambda: dp.read_stream("raw.x"), lambda: dp.spark.conf):
         with pytest.raises(PipelineError, match="inside the function"):
             ask()

@@ -10,7 +10,7 @@ from headrace.pipelines.model import RowRule, Violation
 from headrace.pipelines.problems import PipelineError
 
 
-def test_short_words_become_conditions() -> None:
+def test_functions_of_rules_build_conditions() -> None:
     assert rules.not_null("a", "b.c") == RowRule("`a` IS NOT NULL AND `b`.`c` IS NOT NULL")
     assert rules.between("n", 1, 2.5) == RowRule("`n` IS NOT NULL AND `n` BETWEEN 1 AND 2.5d")
     assert rules.matches("s", r"^\d'") == RowRule(r"`s` IS NOT NULL AND `s` RLIKE '^\\d\''")
@@ -48,17 +48,17 @@ def test_a_batch_has_no_rows_to_drop() -> None:
     [
         (lambda: rules.not_null(), "needs the name of a column"),
         (lambda: rules.unique(), "needs the name of a column"),
-        (lambda: rules.fresh("ts", "soon"), "no length of time"),
+        (lambda: rules.fresh("ts", "soon"), "not an interval"),
         (lambda: rules.rows(3, 2), "at least 3 and at most 2"),
         (lambda: rules.expectation("x", " ", "warn"), "has no condition"),
         (lambda: rules.expectation("x", "a > 1", "explode"), "warn, drop, quarantine, fail"),
     ],
 )
-def test_a_rule_without_sense_is_refused(make: Callable[[], object], words: str) -> None:
+def test_a_meaningless_rule_is_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(PipelineError, match=words):
         make()
 
 
-def test_a_rule_outside_of_a_pipeline_says_where_it_belongs() -> None:
+def test_a_rule_outside_of_a_pipeline_is_refused_with_advice() -> None:
     with pytest.raises(PipelineError, match="headrace pipelines run FOLDER"):
         rules.expect("x", "a > 1")(lambda: None)

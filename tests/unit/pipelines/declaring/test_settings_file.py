@@ -28,7 +28,7 @@ def complaints(folder: Path, text: str) -> list[str]:
     return [str(problem) for problem in file.problems]
 
 
-def test_all_that_a_pipeline_can_say_of_itself(tmp_path: Path) -> None:
+def test_all_settings_of_a_pipeline_are_read(tmp_path: Path) -> None:
     """ARC-1, ARC-2: the architecture is one switch."""
     file = read(
         tmp_path,
@@ -74,7 +74,7 @@ def test_all_that_a_pipeline_can_say_of_itself(tmp_path: Path) -> None:
     assert file.problems == []
 
 
-def test_sources_say_how_topics_are_read(tmp_path: Path) -> None:
+def test_sources_configure_how_topics_are_read(tmp_path: Path) -> None:
     """ARC-7: entry rules filter, categorise and prioritise."""
     file = read(
         tmp_path,
@@ -98,7 +98,7 @@ pattern = "events-.*"
     sources = file.sources()
     assert sources["orders"] == Source(
         name="orders",
-        place=sources["orders"].place,
+        location=sources["orders"].location,
         topic="orders,orders-old",
         format="json",
         schema="id BIGINT",
@@ -107,7 +107,7 @@ pattern = "events-.*"
         priority=3,
         options={"maxOffsetsPerTrigger": "1000", "includeHeaders": "true"},
     )
-    assert str(sources["orders"].place) == "pipeline.toml:3"
+    assert str(sources["orders"].location) == "pipeline.toml:3"
     assert (sources["events"].topic, sources["events"].topic_pattern) == (None, "events-.*")
     assert sources["clicks"].topic == "clicks"
 
@@ -129,10 +129,10 @@ def test_secrets_come_from_the_environment_and_go_nowhere(tmp_path: Path) -> Non
     assert "hunter2" not in repr(settings)
 
 
-def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
+def test_a_variable_that_is_not_set_is_reported_by_name(tmp_path: Path) -> None:
     text = '[pipeline]\nname = "x"\n[client]\n"sasl.password" = "${SECRET}"'
     assert complaints(tmp_path, text) == [
-        "pipeline.toml:4: the environment has no SECRET; set it, or write ${SECRET:-default}"
+        "pipeline.toml:4: the variable SECRET is not set; set it, or write ${SECRET:-default}"
     ]
 
 
@@ -147,11 +147,11 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
         ),
         (
             '[pipeline]\nname="x"\ntrigger = "often"',
-            "pipeline.toml:3: 'often' is no length of time",
+            "pipeline.toml:3: 'often' is not an interval",
         ),
         (
             '[pipeline]\nname="x"\nrefresh = "often"',
-            "pipeline.toml:3: 'often' is no length of time",
+            "pipeline.toml:3: 'often' is not an interval",
         ),
         (
             '[pipeline]\nname="x"\narchitecture="kapa"',
@@ -176,13 +176,13 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
         ),
         (
             '[pipeline]\nname="x"\n[zones.trusted]\njudged_rows_min = 5',
-            "pipeline.toml:4: judged_rows_min goes with quarantined_max",
+            "pipeline.toml:4: judged_rows_min needs quarantined_max",
         ),
-        ('[pipeline]\nname="The X"', "pipeline.toml:2: 'The X' is no name of a pipeline"),
+        ('[pipeline]\nname="The X"', "pipeline.toml:2: 'The X' is not a valid name of a pipeline"),
         ('[pipeline]\nname="x"\n[source.a]', "pipeline.toml:3: there is no [source]; did you mean"),
         ('[pipeline]\nname="x"\n[sources]\na = 1', "pipeline.toml:4: a source is a table"),
         ('spark = 3\n[pipeline]\nname="x"', "pipeline.toml:1: spark must be a table"),
-        ('[pipeline]\nname="x"\n[sources.A]', "pipeline.toml:3: 'A' is no name"),
+        ('[pipeline]\nname="x"\n[sources.A]', "pipeline.toml:3: 'A' is not a valid name"),
         ('[pipeline]\nname="x"\n[sources.a]\ntopc="t"', "pipeline.toml:4: [sources.a] has no topc"),
         (
             '[pipeline]\nname="x"\n[sources.a]\nformat="xml"',
@@ -195,7 +195,7 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
         ),
         (
             '[pipeline]\nname="x"\n[sources.a]\npattern="ord(ers"',
-            "pipeline.toml:4: 'ord(ers' is no regular expression: missing )",
+            "pipeline.toml:4: 'ord(ers' is not a valid regular expression: missing )",
         ),
         (
             '[pipeline]\nname="x"\nlake="s3://bucket/lake"',
@@ -207,7 +207,7 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
         ),
         (
             '[pipeline]\nname="x"\n[sources.a]\nformat="json"\nschema="a INT"\nconnector="kafka"',
-            "pipeline.toml:6: sources.a: the stock connector brings bytes only",
+            "pipeline.toml:6: sources.a: the stock connector reads bytes only",
         ),
         ('[pipeline]\nname="x"\n[zones]\nsources = ""', "pipeline.toml:4: sources is reserved"),
         (
@@ -216,13 +216,15 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_settings_are_reported_with_their_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     assert any(line.startswith(message) for line in complaints(tmp_path, text)), complaints(
         tmp_path, text
     )
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_invalid_settings_are_reported_at_once(tmp_path: Path) -> None:
     text = """[pipeline]
 nam = "x"
 architecture = "mu"
@@ -275,12 +277,12 @@ def test_options_need_no_quotes_around_their_dots(tmp_path: Path) -> None:
     assert file.sources()["a"].options == {"schema.registry.url": "http://host"}
 
 
-def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
+def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match=r"^pipeline.toml:2: "):
         read(tmp_path, "[pipeline]\nname = ")
 
 
-def test_a_folder_without_a_pipeline_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_folder_without_a_pipeline_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="headrace pipelines init NAME"):
         SettingsFile(tmp_path)
     with pytest.raises(PipelineError, match="there is no folder"):

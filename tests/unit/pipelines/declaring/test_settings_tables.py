@@ -1,4 +1,4 @@
-"""Tables of pipeline.toml: what does not fit is told, what fits is kept."""
+"""Tables of pipeline.toml: invalid values are reported, valid ones kept."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from headrace.pipelines.declaring.settings_tables import (
 )
 
 
-def test_what_fits_is_kept_beside_what_does_not() -> None:
+def test_valid_keys_are_kept_beside_invalid_ones() -> None:
     given = {"topic": "t", "priority": "high", "format": "jsn", "wher": "x"}
     found = converted(SourceTable, given, "sources.a")
     assert found.table == SourceTable(topic="t")
     assert [wrong.key for wrong in found.wrong] == ["wher", "format", "priority"]
 
 
-def test_a_key_that_must_be_there_has_a_stand_in() -> None:
+def test_a_missing_required_key_gets_a_default() -> None:
     found = converted(PipelineTable, {}, "pipeline", name="unnamed")
     assert found.table.name == "unnamed"
     assert found.wrong == (Wrong('[pipeline] lacks name; write name = "..."'),)
@@ -39,12 +39,12 @@ def test_a_key_that_must_be_there_has_a_stand_in() -> None:
         ({"options": {"a": [1]}}, "options must be a table of texts and numbers, and is a table"),
     ],
 )
-def test_each_misfit_says_what_would_fit(given: dict[str, Any], text: str) -> None:
+def test_each_invalid_value_is_reported_with_valid_ones(given: dict[str, Any], text: str) -> None:
     (wrong,) = converted(SourceTable, given, "s").wrong
     assert wrong.text.startswith(text)
 
 
-def test_only_the_items_of_a_list_that_are_unknown_are_told() -> None:
+def test_only_unknown_items_of_a_list_are_reported() -> None:
     (wrong,) = converted(ZoneTable, {"requires": ["key", "checkes"]}, "zones.a").wrong
     assert wrong.text == (
         "requires is 'checkes', and can be checks, expectations, key or comment;"

@@ -12,9 +12,9 @@ from headrace.pipelines.model import (
     Expectation,
     Flow,
     Freshness,
+    Location,
     MaterializedView,
     MergedView,
-    Place,
     RowCount,
     RowRule,
     Sink,
@@ -25,7 +25,7 @@ from headrace.pipelines.model import (
     Violation,
 )
 from headrace.pipelines.problems import PipelineError
-from tests.declared_pipelines import load_folder
+from tests.builders.declared_pipelines import load_folder
 
 
 def declared(sql: str) -> Registry:
@@ -63,7 +63,7 @@ def test_a_streaming_table_has_columns_rules_and_a_query() -> None:
     (table,) = [one.dataset for one in registry.datasets]
     assert table == StreamingTable(
         name="staging.orders",
-        place=Place("a.sql", 2),
+        location=Location("a.sql", 2),
         comment='all; it\'s "them"',
         schema="id BIGINT NOT NULL, tags MAP<STRING, ARRAY<INT>>, price DECIMAL(10, 2)",
         partition_by=("day", "the hour"),
@@ -88,7 +88,7 @@ def test_a_streaming_table_has_columns_rules_and_a_query() -> None:
     ("clause", "partitions"),
     [("", None), ("PARTITIONED BY ()", ()), ("PARTITIONED BY (a)", ("a",))],
 )
-def test_no_partitions_are_another_thing_than_nothing_said_of_them(
+def test_empty_partitioning_differs_from_none_declared(
     clause: str, partitions: tuple[str, ...] | None
 ) -> None:
     table = only(f"CREATE STREAMING TABLE raw.x {clause} AS SELECT * FROM STREAM(sources.x)")
@@ -124,7 +124,7 @@ def test_rules_that_are_not_about_single_rows(rule: str, expected: object) -> No
     ("words", "violation"),
     [("DROP ROW", "drop"), ("FAIL UPDATE", "fail"), ("QUARANTINE ROW", "quarantine")],
 )
-def test_what_becomes_of_rows_that_break_a_rule(words: str, violation: str) -> None:
+def test_the_action_on_rows_that_break_a_rule_is_parsed(words: str, violation: str) -> None:
     view = only(
         f"CREATE MATERIALIZED VIEW raw.x (CONSTRAINT c EXPECT (a > 1) ON VIOLATION {words})"
         " AS SELECT 1 AS a"
@@ -135,10 +135,10 @@ def test_what_becomes_of_rows_that_break_a_rule(words: str, violation: str) -> N
 
 def test_views_of_all_kinds() -> None:
     assert only("CREATE MATERIALIZED VIEW refined.n REFRESH EVERY 5 MINUTES AS SELECT 1") == (
-        MaterializedView("refined.n", "SELECT 1", Place("a.sql", 1), refresh="5 minutes")
+        MaterializedView("refined.n", "SELECT 1", Location("a.sql", 1), refresh="5 minutes")
     )
     assert only("CREATE TEMPORARY VIEW recent AS SELECT 1") == (
-        TemporaryView("recent", "SELECT 1", Place("a.sql", 1))
+        TemporaryView("recent", "SELECT 1", Location("a.sql", 1))
     )
     assert only(
         "CREATE MERGED VIEW refined.m MERGE (hits SUM, last MAX) DEDUPLICATE BY (id)"
@@ -146,7 +146,7 @@ def test_views_of_all_kinds() -> None:
     ) == MergedView(
         "refined.m",
         "SELECT 1",
-        Place("a.sql", 1),
+        Location("a.sql", 1),
         merge={"hits": "sum", "last": "max"},
         deduplicate_by=("id",),
         refresh="0 * * * *",
@@ -161,10 +161,10 @@ def test_a_sink_and_flows_into_it() -> None:
     )
     assert registry.problems == []
     assert registry.datasets[0].dataset == Sink(
-        "alerts", Place("a.sql", 1), "big-orders", "json", "idempotent"
+        "alerts", Location("a.sql", 1), "big-orders", "json", "idempotent"
     )
     big, old = registry.flows
-    assert big == Flow("big", "alerts", "\nSELECT * FROM STREAM(raw.x)", Place("a.sql", 2))
+    assert big == Flow("big", "alerts", "\nSELECT * FROM STREAM(raw.x)", Location("a.sql", 2))
     assert (old.is_once, old.trigger) == (True, "1 hour")
 
 
@@ -206,14 +206,14 @@ def test_changes_may_be_put_in_order_by_an_expression() -> None:
         ("CREATE STREAMING TABLE raw.x (id BIGINT", "a.sql:1: ( does not fit here; this paren"),
         (
             "CREATE STREAMING TABLE raw.x AS",
-            "the statement ends too early; here must stand a query",
+            "the statement ends too early; a query must come here",
         ),
-        ("CREATE STREAMING TABLE 'x'", "'x' does not fit here; here must stand a name"),
+        ("CREATE STREAMING TABLE 'x'", "'x' does not fit here; a name must come here"),
         ("CREATE STREAMING TABLE raw.x KEYS (a, )", "empty place"),
-        ("CREATE STREAMING TABLE raw.x TRIGGER EVERY 3 BEERS AS SELECT 1", "no length of time"),
+        ("CREATE STREAMING TABLE raw.x TRIGGER EVERY 3 BEERS AS SELECT 1", "not an interval"),
         ("CREATE STREAMING TABLE raw.x (CONSTRAINT c EXPECT a > 1)", "condition in parentheses"),
         ("CREATE STREAMING TABLE raw.x (CONSTRAINT c EXPECT (a) ON VIOLATION CRY)", "DROP ROW"),
-        ("CREATE STREAMING TABLE raw.x (CONSTRAINT c CHECK (a))", "goes on with EXPECT"),
+        ("CREATE STREAMING TABLE raw.x (CONSTRAINT c CHECK (a))", "continues with EXPECT"),
         (
             "CREATE STREAMING TABLE raw.x"
             " (CONSTRAINT c EXPECT ROWS AT LEAST 1 ON VIOLATION DROP ROW)",
@@ -229,25 +229,25 @@ def test_changes_may_be_put_in_order_by_an_expression() -> None:
             "SEQUENCE BY a column, or",
         ),
         ("CREATE SINK s FORMAT json", "a.sql:1: the sink s has no topic"),
-        ("CREATE SINK s TOPIC 't' COLOUR red", "TOPIC, FORMAT, GUARANTEE or OPTIONS"),
+        ("CREATE SINK s TOPIC 't' COLOUR red", "TOPIC, FORMAT, GUARANTEE, OPTIONS"),
         ("CREATE SINK s TOPIC 'no end", "a.sql:1: this ' has no end"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_line(sql: str, message: str) -> None:
+def test_invalid_statements_are_reported_with_their_line(sql: str, message: str) -> None:
     assert any(message in line for line in complaints(sql)), complaints(sql)
 
 
 def test_a_wrong_statement_does_not_hide_the_next() -> None:
     registry = declared("CREATE NONSENSE;\nCREATE TEMPORARY VIEW v AS SELECT 1;\nCREATE;\n")
-    assert [problem.place for problem in registry.problems] == [
-        Place("a.sql", 1),
-        Place("a.sql", 3),
+    assert [problem.location for problem in registry.problems] == [
+        Location("a.sql", 1),
+        Location("a.sql", 3),
     ]
     assert [one.dataset.name for one in registry.datasets] == ["v"]
 
 
-def test_all_mistyped_queries_are_told_and_nothing_that_follows_from_them() -> None:
-    """A mistyped word is told with its line, and does not hide what it declares."""
+def test_all_mistyped_queries_are_reported_without_subsequent_errors() -> None:
+    """A mistyped word is reported with its line, and does not hide its declaration."""
     assert complaints(
         """CREATE STREAMING TABLE raw.x AS SELCT * FROM STREAM(sources.orders);
         CREATE MATERIALIZED VIEW refined.n AS
@@ -261,14 +261,12 @@ def test_all_mistyped_queries_are_told_and_nothing_that_follows_from_them() -> N
     ]
 
 
-def test_the_rules_that_nobody_declares_are_those_of_quarantine() -> None:
+def test_the_reserved_rules_are_those_of_quarantine() -> None:
     assert {PARTITION, UNREADABLE} == OWN_RULES
 
 
 @pytest.mark.parametrize("name", sorted(OWN_RULES))
-def test_an_expectation_is_not_called_as_a_rule_that_nobody_declares(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_expectation_cannot_have_the_name_of_a_reserved_rule(tmp_path: Path, name: str) -> None:
     """Its counts, and what becomes of its rows, would be the other's."""
     sql = f"CREATE STREAMING TABLE raw.o (CONSTRAINT {name} EXPECT (id > 0)) AS"
     with pytest.raises(PipelineError, match=f"{name}.*another name"):

@@ -1,10 +1,10 @@
-"""Queries that Spark would refuse, told before it is started, and all others left to it."""
+"""Queries that Spark would reject are reported before it starts; others are left to it."""
 
 import pytest
 
 from headrace.pipelines.declaring.sql_mistakes import mistake_in
-from headrace.pipelines.declaring.sql_text import tokens
-from tests.mistyped_sql import MISTYPED, ODD, UNMATCHED
+from headrace.serdes.sql_tokens import tokens
+from tests.builders.mistyped_sql import MISTYPED, ODD, UNMATCHED
 
 
 def told(sql: str) -> str | None:
@@ -13,7 +13,7 @@ def told(sql: str) -> str | None:
 
 
 @pytest.mark.parametrize(("sql", "word", "meant"), MISTYPED)
-def test_a_word_that_is_nearly_one_of_sql_is_told(sql: str, word: str, meant: str) -> None:
+def test_a_mistyped_keyword_is_reported(sql: str, word: str, meant: str) -> None:
     """Spark's start is not needed to find a mistyped word."""
     found = told(f"\n{sql}")
     assert found is not None
@@ -22,14 +22,14 @@ def test_a_word_that_is_nearly_one_of_sql_is_told(sql: str, word: str, meant: st
 
 
 @pytest.mark.parametrize(("sql", "message"), UNMATCHED)
-def test_brackets_that_do_not_match_are_told(sql: str, message: str) -> None:
+def test_brackets_that_do_not_match_are_reported(sql: str, message: str) -> None:
     assert told(sql) == message
 
 
 @pytest.mark.parametrize("sql", ODD)
-def test_what_spark_accepts_is_left_to_it(sql: str) -> None:
+def test_text_that_spark_accepts_is_not_reported(sql: str) -> None:
     assert told(sql) is None
 
 
-def test_where_only_spark_knows_what_is_a_text_nothing_is_told() -> None:
+def test_dollar_quoted_text_is_left_to_spark() -> None:
     assert told("SELECT $$ a ( $$") is None

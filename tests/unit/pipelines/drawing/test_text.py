@@ -7,7 +7,7 @@ from headrace.pipelines.analysing.graph import Graph, graph_of
 from headrace.pipelines.drawing.layout import layout_of
 from headrace.pipelines.drawing.svg import svg_of
 from headrace.pipelines.drawing.text import text_of
-from tests.declared_pipelines import SETTINGS, load_folder
+from tests.builders.declared_pipelines import SETTINGS, load_folder
 
 DIAMOND = """
 CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
@@ -25,7 +25,7 @@ def graph(place: Path, sql: str = DIAMOND, settings: str = SETTINGS) -> Graph:
     return graph_of(load_folder(place, {"a.sql": sql}, settings))
 
 
-def test_a_tree_shows_each_dataset_below_what_it_is_made_from(tmp_path: Path) -> None:
+def test_a_tree_shows_each_dataset_below_its_inputs(tmp_path: Path) -> None:
     assert text_of(graph(tmp_path)) == "\n".join(
         [
             "sources.orders  (topic orders, json)",
@@ -42,7 +42,7 @@ def test_a_tree_shows_each_dataset_below_what_it_is_made_from(tmp_path: Path) ->
     )
 
 
-def test_a_circle_is_drawn_too(tmp_path: Path) -> None:
+def test_a_cycle_is_drawn_too(tmp_path: Path) -> None:
     sql = """
     CREATE STREAMING TABLE raw.a AS SELECT * FROM STREAM(raw.b);
     CREATE STREAMING TABLE raw.b AS SELECT * FROM STREAM(raw.a);
@@ -79,7 +79,7 @@ def test_a_zone_of_ones_own_has_a_column(tmp_path: Path) -> None:
     assert [band.zone for band in layout.bands] == ["sources", "lab"]
 
 
-def test_a_picture_has_every_node_and_edge_inside_its_frame(tmp_path: Path) -> None:
+def test_a_drawing_has_every_node_and_edge_inside_its_frame(tmp_path: Path) -> None:
     drawn = graph(tmp_path)
     root = ElementTree.fromstring(svg_of(drawn))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
@@ -95,7 +95,7 @@ def test_a_picture_has_every_node_and_edge_inside_its_frame(tmp_path: Path) -> N
     assert sum("whole" in path.attrib["class"] for path in paths) == 2
 
 
-def test_no_two_nodes_stand_on_each_other(tmp_path: Path) -> None:
+def test_nodes_do_not_overlap(tmp_path: Path) -> None:
     root = ElementTree.fromstring(svg_of(graph(tmp_path)))
     boxes = [
         tuple(float(box.attrib[key]) for key in ("x", "y", "width", "height"))

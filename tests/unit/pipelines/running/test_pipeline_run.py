@@ -1,4 +1,4 @@
-"""What a run finds out about tables and checkpoints before anything runs."""
+"""Checks of tables and checkpoints before anything runs."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,13 +7,13 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from headrace.lake.changes import history_name
-from headrace.lake.commits import Token
+from headrace.lake.applied_changes import history_name
+from headrace.lake.commit_log import Token
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.running import pipeline_run
 from headrace.pipelines.running.errors import StateDisagrees
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from tests.declared_pipelines import SETTINGS, load_folder
+from tests.builders.declared_pipelines import SETTINGS, load_folder
 
 NAME = "trusted.orders"
 CHANGES = """
@@ -24,7 +24,7 @@ CREATE FLOW f AS AUTO CDC INTO trusted.orders FROM STREAM(sources.orders) KEYS (
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineRun:
-    """Of a flow of changes, with a target and a history that are empty, and no checkpoint."""
+    """A flow of changes, with an empty target and history, and without a checkpoint."""
     settings = SETTINGS.replace('"shop"', f'"shop"\nlake = "{tmp_path / "lake"}"')
     # Spark is asked for what queries read, and for nothing else of this.
     reads = SimpleNamespace(reads={"f": {"sources.orders"}})
@@ -43,12 +43,12 @@ def test_a_flow_without_its_checkpoint_is_refused_if_either_table_has_its_rows(
     run.lake.table(name).append([], Token("lost", 0), Lineage(pipeline="shop", flow="f"))
     for _ in range(2):
         with pytest.raises(StateDisagrees, match=f"^{name} has rows of the flow f"):
-            run._check_state(flow)
-    assert not run.flow_state(flow).is_known
+            run.folders.check(flow, ["f"])
+    assert not run.folders.of(flow).is_known
 
 
 @pytest.mark.parametrize("name", [NAME, history_name(NAME)])
-def test_a_flow_that_was_renamed_is_refused_if_either_table_has_rows_of_its_former_name(
+def test_a_renamed_flow_is_refused_if_a_table_has_rows_of_the_old_name(
     run: PipelineRun, name: str
 ) -> None:
     (flow,) = run.pipeline.flows
@@ -58,10 +58,10 @@ def test_a_flow_that_was_renamed_is_refused_if_either_table_has_rows_of_its_form
     offsets.mkdir(parents=True)
     (offsets / "0").write_text('v1\n{}\n{"orders": {"0": 5}}')
     with pytest.raises(StateDisagrees, match=f"^{name} has rows of orders from the flow e"):
-        run._check_state(flow)
+        run.folders.check(flow, ["f"])
 
 
 def test_a_new_flow_into_new_tables_may_begin(run: PipelineRun) -> None:
     (flow,) = run.pipeline.flows
-    run._check_state(flow)
-    assert run.flow_state(flow).is_known
+    run.folders.check(flow, ["f"])
+    assert run.folders.of(flow).is_known

@@ -5,13 +5,13 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from headrace.pipelines.model import Place, Source
+from headrace.pipelines.model import Location, Source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.testing.given_rows import Row, listed, source_rows, table_rows, with_days
 
 PREFIXED = Source(
     "orders",
-    Place("pipeline.toml", 1),
+    Location("pipeline.toml", 1),
     format="json",
     schema="id BIGINT, timestamp STRING",
     options={"metadataPrefix": "kafka_"},
@@ -27,7 +27,7 @@ COLUMNS = pa.schema(
 )
 
 
-def test_where_a_record_was_is_told_under_the_names_that_the_source_gives() -> None:
+def test_the_origin_of_a_record_has_the_column_names_of_the_source() -> None:
     """A payload's own `timestamp` was filled with the record's, and `kafka_offset` was null."""
     rows = source_rows(PREFIXED, [{"id": 1}, {"id": 2, "timestamp": "x"}], COLUMNS, 7).to_pylist()
     assert [row["timestamp"] for row in rows] == [None, "x"]
@@ -38,7 +38,7 @@ def test_where_a_record_was_is_told_under_the_names_that_the_source_gives() -> N
 
 @pytest.mark.parametrize("rows", ['{"id": 1}', b"payload", {"id": 1}, None, 7])
 def test_one_row_is_no_list_of_rows(rows: object) -> None:
-    with pytest.raises(PipelineError, match=r"give sources\.orders a list of rows, and not"):
+    with pytest.raises(PipelineError, match=r"give sources\.orders a list of rows, not"):
         listed("sources.orders", rows)
 
 
@@ -49,11 +49,13 @@ def test_rows_may_come_from_a_generator() -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"id": 2**70}, r"column id is int64, and 1180591620717411303424 is none"),
+        ({"id": 2**70}, r"column id is int64, and 1180591620717411303424 does not fit"),
         ({"id": 1, "kafka_timestamp": "2026-03-01"}, r"kafka_timestamp is .*, and '2026-03-01'"),
     ],
 )
-def test_a_value_that_its_column_does_not_hold_is_told(row: dict[str, object], told: str) -> None:
+def test_a_value_of_another_type_than_its_column_is_reported(
+    row: dict[str, object], told: str
+) -> None:
     with pytest.raises(PipelineError, match=rf"these rows do not fit raw\.orders: .*{told}"):
         table_rows("raw.orders", [{"id": 1}, row], COLUMNS)
 

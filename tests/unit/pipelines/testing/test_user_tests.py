@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.testing.pipeline_test import Unsecret, check_runnable, folder_of
+from headrace.pipelines.testing.pipeline_test import (
+    Unsecret,
+    check_runnable,
+    empty_inputs,
+    folder_of,
+)
 from headrace.pipelines.testing.user_tests import run_tests
-from tests.declared_pipelines import load_folder, write_folder
+from tests.builders.declared_pipelines import load_folder, write_folder
 
 
 @pytest.mark.parametrize(("test", "code"), [("assert True", 0), ("assert False", 1)])
@@ -22,7 +27,7 @@ def test_the_outcome_is_pytests(
 def test_settings_of_a_project_around_the_folder_do_not_count(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """They may ask for plugins that are not there; the folder's own do count."""
+    """They may require missing plugins; the folder's own settings count."""
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-config\nunknown = 1\n")
     folder = write_folder(tmp_path, {"tests/test_a.py": "def test_a(): pass"})
     assert run_tests(folder, ["-q"]) == 0
@@ -72,7 +77,28 @@ def test_a_conftest_around_the_folder_is_not_loaded(tmp_path: Path) -> None:
     assert run_tests(folder, ["-q"]) == 0
 
 
-def test_a_folder_without_tests_says_where_they_belong(tmp_path: Path) -> None:
+def test_a_run_without_java_ends_with_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    tests = "def test_a(headrace_pipeline): pass\ndef test_b(headrace_pipeline): pass\n"
+    folder = write_folder(tmp_path, {"tests/test_a.py": tests + "def test_c(): pass\n"})
+    assert run_tests(folder, ["-q"]) != 0
+    shown = "".join(capfd.readouterr())
+    assert shown.count("install one, such as Debian's openjdk-17-jre-headless") == 1
+    assert "Traceback" not in shown
+    assert run_tests(folder, ["-q", "-k", "test_c"]) == 0
+
+
+def test_the_output_names_no_settings_where_the_folder_has_none(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path, {"tests/test_a.py": "def test_a(): pass"})
+    run_tests(folder)
+    assert "configfile" not in capfd.readouterr().out
+
+
+def test_a_folder_without_tests_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no folder tests"):
         run_tests(write_folder(tmp_path, {}))
 
@@ -84,7 +110,7 @@ def test_a_test_belongs_to_the_nearest_pipeline_above(tmp_path: Path) -> None:
         folder_of(tmp_path / "test_a.py")
 
 
-def test_tests_need_no_secrets() -> None:
+def test_tests_run_without_secrets() -> None:
     environment = Unsecret({"A": "1"})
     assert environment.get("A") == "1"
     assert environment.get("B", "2") == "2"
@@ -94,15 +120,15 @@ def test_tests_need_no_secrets() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("sources.orders", r"sources\.orders is a source; run what reads it"),
-        ("seen", "seen is not stored; run what reads it"),
+        ("sources.orders", r"sources\.orders is a source; run a dataset that reads it"),
+        ("seen", "seen is not stored; run a dataset that reads it"),
         ("raw.oders", r"there is no raw\.oders to run; did you mean raw\.orders"),
         ("raw.readings", r"there is no raw\.readings to run; did you mean raw\.orders"),
         ("unread", "there is no unread to run; declare it, or run one of: sources"),
         (["raw.orders"], "one by one"),
     ],
 )
-def test_what_nothing_fills_cannot_be_run(tmp_path: Path, name: object, told: str) -> None:
+def test_a_dataset_without_input_cannot_be_run(tmp_path: Path, name: object, told: str) -> None:
     tables = """
     CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
     CREATE TEMPORARY VIEW seen AS SELECT * FROM STREAM(raw.orders);
@@ -111,3 +137,10 @@ def test_what_nothing_fills_cannot_be_run(tmp_path: Path, name: object, told: st
     check_runnable(pipeline, "raw.orders")
     with pytest.raises(PipelineError, match=told):
         check_runnable(pipeline, name)
+
+
+def test_a_dataset_whose_inputs_are_all_empty_is_named() -> None:
+    notice = empty_inputs("staging.x", {"raw.x"}, {"sources.orders"})
+    assert notice is not None
+    assert notice.startswith("staging.x reads raw.x, which has no rows in this test")
+    assert empty_inputs("staging.x", {"raw.x", "raw.y"}, {"raw.y"}) is None

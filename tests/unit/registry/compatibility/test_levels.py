@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace.registry.compatibility.levels import SHOWN_MAX, Level, Version, complaints
+from headrace.registry.compatibility.incompatibilities import Direction, Incompatibility
+from headrace.registry.compatibility.levels import Conflict, Level, Version, conflict
+from headrace.registry.compatibility.messages import SHOWN_MAX, messages_of
 from headrace.serdes.schemas import SchemaType
 
 
@@ -32,8 +34,15 @@ class Reads:
         return self.name
 
 
-def differences(reader: Reads, writer: Reads) -> list[str]:
-    return [] if writer.name in reader.reads + reader.name else ["the %s, not the %s"]
+def differences(reader: Reads, writer: Reads, direction: Direction) -> list[Incompatibility]:
+    if writer.name in reader.reads + reader.name:
+        return []
+    text = f"the {direction.reader}, not the {direction.writer}"
+    return [Incompatibility("", text, direction)]
+
+
+def checked(level: Level, new: Reads, previous: list[Version[Reads]]) -> Conflict | None:
+    return conflict(level, new, previous, differences)
 
 
 FIRST, SECOND = Version(Reads("1", "3"), 1), Version(Reads("2"), 2)
@@ -54,23 +63,21 @@ READS_ALL, READS_LAST, READS_NONE = Reads("3", "12"), Reads("3", "2"), Reads("3"
         (Level.FULL_TRANSITIVE, READS_ALL, False),
     ],
 )
-def test_a_level_asks_for_its_versions_and_directions(
-    level: Level, new: Reads, passes: bool
-) -> None:
+def test_a_level_checks_its_versions_and_directions(level: Level, new: Reads, passes: bool) -> None:
     """SCH-12"""
-    assert (complaints(level, new, [FIRST, SECOND], differences) == []) is passes
+    assert (checked(level, new, [FIRST, SECOND]) is None) is passes
 
 
 @pytest.mark.parametrize("level", [Level.FORWARD, Level.FORWARD_TRANSITIVE])
-def test_forward_asks_whether_the_old_reads_the_new(level: Level) -> None:
+def test_forward_checks_that_the_old_schema_reads_the_new_one(level: Level) -> None:
     """SCH-12"""
-    assert complaints(level, Reads("3"), [FIRST], differences) == []
+    assert checked(level, Reads("3"), [FIRST]) is None
 
 
 @pytest.mark.parametrize("level", [Level.FULL, Level.FULL_TRANSITIVE])
-def test_full_asks_for_both(level: Level) -> None:
+def test_full_checks_both_directions(level: Level) -> None:
     """SCH-12"""
-    assert complaints(level, READS_ALL, [FIRST], differences) == []
+    assert checked(level, READS_ALL, [FIRST]) is None
 
 
 @pytest.mark.parametrize(
@@ -81,10 +88,10 @@ def test_full_asks_for_both(level: Level) -> None:
         (Level.FULL, ["the old, not the new", "the new, not the old"]),
     ],
 )
-def test_messages_say_which_side_is_new_and_end_with_the_old_schema(
+def test_messages_name_the_new_side_and_end_with_the_old_schema(
     level: Level, messages: list[str]
 ) -> None:
-    assert complaints(level, READS_NONE, [FIRST, SECOND], differences) == [
+    assert messages_of(checked(level, READS_NONE, [FIRST, SECOND])) == [
         *messages,
         "{oldSchemaVersion: 2}",
         "{oldSchema: '2'}",
@@ -92,24 +99,24 @@ def test_messages_say_which_side_is_new_and_end_with_the_old_schema(
     ]
 
 
-def test_the_newest_version_that_is_broken_is_told() -> None:
-    found = complaints(Level.BACKWARD_TRANSITIVE, READS_LAST, [FIRST, SECOND], differences)
+def test_the_newest_incompatible_version_is_reported() -> None:
+    found = messages_of(checked(Level.BACKWARD_TRANSITIVE, READS_LAST, [FIRST, SECOND]))
     assert "{oldSchemaVersion: 1}" in found
 
 
 def test_another_type_of_schema_is_never_compatible() -> None:
     new = Reads("3", "12", SchemaType.JSON)
-    assert complaints(Level.BACKWARD, new, [SECOND], differences) == [
+    assert messages_of(checked(Level.BACKWARD, new, [SECOND])) == [
         "Incompatible because of different schema type",
         "{validateFields: 'false', compatibility: 'BACKWARD'}",
     ]
 
 
-def test_a_first_version_owes_nothing() -> None:
-    assert complaints(Level.FULL_TRANSITIVE, READS_NONE, [], differences) == []
+def test_a_first_version_is_always_compatible() -> None:
+    assert checked(Level.FULL_TRANSITIVE, READS_NONE, []) is None
 
 
 def test_a_long_schema_is_cut() -> None:
     old = Version(Reads("x" * (SHOWN_MAX + 1)))
-    found = complaints(Level.BACKWARD, READS_NONE, [old], differences)
+    found = messages_of(checked(Level.BACKWARD, READS_NONE, [old]))
     assert found[1] == f"{{oldSchema: <truncated> '{'x' * SHOWN_MAX}...'}}"

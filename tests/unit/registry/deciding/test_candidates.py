@@ -12,7 +12,7 @@ from headrace.registry.deciding.deletion import delete_version
 from headrace.registry.errors import InvalidSchemaGiven
 from headrace.serdes.contracts import Reference
 from headrace.serdes.schemas import Dependency
-from tests.registries import USER, Shelf
+from tests.processes.registries import USER, Shelf
 
 ADDRESS = '{"type":"record","name":"Address","fields":[]}'
 PERSON = '{"type":"record","name":"Person","fields":[{"name":"home","type":"Address"}]}'
@@ -28,7 +28,7 @@ def shelf() -> Shelf:
     return shelf
 
 
-def test_what_a_reference_needs_comes_before_it(shelf: Shelf) -> None:
+def test_dependencies_come_before_their_referrers(shelf: Shelf) -> None:
     reference = Reference("Person", "person", 1)
     assert dependencies_of(shelf.state, "order", [reference], is_new=True) == [
         Dependency("Address", ADDRESS),
@@ -36,15 +36,15 @@ def test_what_a_reference_needs_comes_before_it(shelf: Shelf) -> None:
     ]
 
 
-def test_nothing_comes_twice(shelf: Shelf) -> None:
+def test_dependencies_are_listed_once(shelf: Shelf) -> None:
     references = [ADDRESSES, Reference("Person", "person", 1)]
     found = dependencies_of(shelf.state, "order", references, is_new=True)
     assert [one.name for one in found] == ["Address", "Person"]
 
 
-def test_a_stored_schema_may_refer_to_what_was_deleted(shelf: Shelf) -> None:
-    shelf.carry_out(delete_version(shelf.state, "person", 1, permanent=False))
-    shelf.carry_out(delete_version(shelf.state, "address", 1, permanent=False))
+def test_a_stored_schema_may_refer_to_deleted_schemas(shelf: Shelf) -> None:
+    shelf.apply(delete_version(shelf.state, "person", 1, permanent=False))
+    shelf.apply(delete_version(shelf.state, "address", 1, permanent=False))
     assert dependencies_of(shelf.state, "person", [ADDRESSES], is_new=False)
     with pytest.raises(InvalidSchemaGiven, match="No schema reference found"):
         dependencies_of(shelf.state, "person", [ADDRESSES], is_new=True)
@@ -52,7 +52,7 @@ def test_a_stored_schema_may_refer_to_what_was_deleted(shelf: Shelf) -> None:
 
 def test_the_text_loses_its_layout(shelf: Shelf) -> None:
     candidate = Candidate(subject="a", text=USER.replace(",", " ,\n "))
-    given, _ = canonical(shelf.state, shelf.types, candidate, is_new=True, normalize=False)
+    given, _ = canonical(shelf.state, candidate, is_new=True, normalize=False)
     assert given.text == USER
 
 

@@ -3,12 +3,13 @@
 import pytest
 
 from headrace.registry.compatibility.levels import Level
+from headrace.registry.compatibility.messages import messages_of
 from headrace.registry.deciding.candidates import Candidate, parsed_of
-from headrace.registry.deciding.checking import complaints
+from headrace.registry.deciding.checking import conflict
 from headrace.registry.model.records import ConfigValue
 from headrace.serdes.contracts import CONFLUENT_RESERVED, Metadata
 from headrace.serdes.schemas import SchemaType
-from tests.registries import STRING, USER, USER_WITH_EMAIL, Shelf
+from tests.processes.registries import STRING, USER, USER_WITH_EMAIL, Shelf
 
 NONE = ConfigValue(compatibility_level=Level.NONE)
 
@@ -26,9 +27,9 @@ def shelf() -> Shelf:
 def broken_by(shelf: Shelf, config: ConfigValue, text: str, major: str = "1") -> list[str]:
     metadata = Metadata(properties={"major": major})
     candidate = Candidate(subject="a", text=text, metadata=metadata)
-    parsed = parsed_of(shelf.state, shelf.types, candidate, is_new=True)
+    parsed = parsed_of(shelf.state, candidate, is_new=True)
     previous = shelf.state.versions("a")
-    return complaints(shelf.state, shelf.types, config, candidate, parsed, previous)
+    return messages_of(conflict(shelf.state, config, candidate, parsed, previous))
 
 
 def test_without_a_level_nothing_is_compared(shelf: Shelf) -> None:
@@ -55,7 +56,7 @@ def test_a_group_is_compared_with_itself(shelf: Shelf) -> None:
     assert "{oldSchemaVersion: 1}" in broken_by(shelf, config, USER_WITH_EMAIL, "1")
 
 
-def test_what_was_checked_is_told_last(shelf: Shelf) -> None:
+def test_the_settings_of_a_check_are_the_last_message(shelf: Shelf) -> None:
     level = ConfigValue(compatibility_level=Level.FULL, validate_fields=True)
     last = broken_by(shelf, level, USER)[-1]
     assert last == "{validateFields: 'true', compatibility: 'FULL'}"
@@ -67,13 +68,13 @@ RESERVING = ConfigValue(compatibility_level=Level.NONE, validate_fields=True)
 def broken_reservations(
     config: ConfigValue, text: str, type: SchemaType, before: str, now: str
 ) -> list[str]:
-    """What a subject of two versions says that reserve these names."""
+    """Return the messages of a check against a version that reserves names."""
     shelf = Shelf()
     shelf.register("a", text, type=type, metadata=reserving(before))
     candidate = Candidate(subject="a", text=text, type=type, metadata=reserving(now))
-    parsed = parsed_of(shelf.state, shelf.types, candidate, is_new=True)
+    parsed = parsed_of(shelf.state, candidate, is_new=True)
     previous = shelf.state.versions("a")
-    return complaints(shelf.state, shelf.types, config, candidate, parsed, previous)
+    return messages_of(conflict(shelf.state, config, candidate, parsed, previous))
 
 
 def reserving(names: str) -> Metadata:
@@ -115,9 +116,7 @@ def test_a_lenient_policy_lets_open_objects_grow(policy: str, passes: bool) -> N
         text='{"type": "object", "properties": {"id": {"type": "integer"}}}',
         type=SchemaType.JSON,
     )
-    parsed = parsed_of(shelf.state, shelf.types, candidate, is_new=True)
+    parsed = parsed_of(shelf.state, candidate, is_new=True)
     config = ConfigValue(compatibility_level=Level.BACKWARD, compatibility_policy=policy)
-    found = complaints(
-        shelf.state, shelf.types, config, candidate, parsed, shelf.state.versions("a")
-    )
-    assert (found == []) is passes
+    found = conflict(shelf.state, config, candidate, parsed, shelf.state.versions("a"))
+    assert (found is None) is passes

@@ -1,4 +1,4 @@
-"""What deleting leaves, and what stands in its way."""
+"""Deletion of versions, subjects and contexts, and the obstacles to it."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from headrace.registry.errors import (
 )
 from headrace.registry.model.records import Mode
 from headrace.serdes.contracts import Reference
-from tests.registries import USER, USER_WITH_NAME, Shelf
+from tests.processes.registries import USER, USER_WITH_NAME, Shelf
 
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"user","type":"User"}]}'
 
@@ -34,7 +34,7 @@ def shelf() -> Shelf:
 
 
 def delete(shelf: Shelf, version: int, *, permanent: bool = False) -> int:
-    return shelf.carry_out(delete_version(shelf.state, "user", version, permanent=permanent))
+    return shelf.apply(delete_version(shelf.state, "user", version, permanent=permanent))
 
 
 def test_a_deleted_version_is_still_found_by_id(shelf: Shelf) -> None:
@@ -45,7 +45,7 @@ def test_a_deleted_version_is_still_found_by_id(shelf: Shelf) -> None:
     assert shelf.state.version("user", 1) is None
 
 
-def test_the_latest_is_told_by_its_number(shelf: Shelf) -> None:
+def test_deleting_the_latest_returns_its_number(shelf: Shelf) -> None:
     assert delete(shelf, -1) == 2
 
 
@@ -55,21 +55,21 @@ def test_a_version_goes_for_good_in_two_steps(shelf: Shelf) -> None:
     assert shelf.state.by_id(1) is None
 
 
-def test_a_subject_tells_which_versions_went(shelf: Shelf) -> None:
-    reply = shelf.carry_out(delete_subject(shelf.state, "user", permanent=False))
+def test_deleting_a_subject_returns_its_versions(shelf: Shelf) -> None:
+    reply = shelf.apply(delete_subject(shelf.state, "user", permanent=False))
     assert (reply, shelf.state.has_subject("user")) == ([1, 2], False)
 
 
 def test_a_subject_goes_for_good_with_its_settings(shelf: Shelf) -> None:
-    shelf.carry_out(update_config(shelf.state, "user", ConfigUpdate(compatibility=Level.NONE)))
+    shelf.apply(update_config(shelf.state, "user", ConfigUpdate(compatibility=Level.NONE)))
     for permanent in (False, True):
-        shelf.carry_out(delete_subject(shelf.state, "user", permanent=permanent))
+        shelf.apply(delete_subject(shelf.state, "user", permanent=permanent))
     assert shelf.state.config("user") is None
     assert not shelf.state.has_subject("user", with_deleted=True)
 
 
 def test_the_last_version_takes_the_settings_along(shelf: Shelf) -> None:
-    shelf.carry_out(update_config(shelf.state, "user", ConfigUpdate(compatibility=Level.NONE)))
+    shelf.apply(update_config(shelf.state, "user", ConfigUpdate(compatibility=Level.NONE)))
     for version in (1, 2):
         delete(shelf, version)
         delete(shelf, version, permanent=True)
@@ -84,7 +84,7 @@ def test_the_last_version_takes_the_settings_along(shelf: Shelf) -> None:
         ((), 1, True, VersionNotSoftDeleted),
     ],
 )
-def test_a_version_is_not_deleted_out_of_turn(
+def test_a_version_is_deleted_for_good_only_after_a_soft_delete(
     shelf: Shelf,
     deleted: tuple[int, ...],
     version: int,
@@ -97,17 +97,17 @@ def test_a_version_is_not_deleted_out_of_turn(
         delete(shelf, version, permanent=permanent)
 
 
-def test_a_subject_is_not_deleted_out_of_turn(shelf: Shelf) -> None:
+def test_a_subject_is_deleted_for_good_only_after_a_soft_delete(shelf: Shelf) -> None:
     with pytest.raises(SubjectNotSoftDeleted):
         delete_subject(shelf.state, "user", permanent=True)
     with pytest.raises(SubjectNotFound):
         delete_subject(shelf.state, "none", permanent=False)
-    shelf.carry_out(delete_subject(shelf.state, "user", permanent=False))
+    shelf.apply(delete_subject(shelf.state, "user", permanent=False))
     with pytest.raises(SubjectSoftDeleted):
         delete_subject(shelf.state, "user", permanent=False)
 
 
-def test_what_others_refer_to_stays(shelf: Shelf) -> None:
+def test_referenced_versions_cannot_be_deleted(shelf: Shelf) -> None:
     shelf.register("order", ORDER, Reference("User", "user", 1))
     with pytest.raises(ReferenceExists, match="subject=user,version=1"):
         delete(shelf, 1)
@@ -115,16 +115,16 @@ def test_what_others_refer_to_stays(shelf: Shelf) -> None:
         delete_subject(shelf.state, "user", permanent=False)
 
 
-def test_a_referrer_that_is_deleted_lets_go_softly(shelf: Shelf) -> None:
+def test_a_soft_deleted_referrer_allows_only_a_soft_delete(shelf: Shelf) -> None:
     shelf.register("order", ORDER, Reference("User", "user", 1))
-    shelf.carry_out(delete_subject(shelf.state, "order", permanent=False))
+    shelf.apply(delete_subject(shelf.state, "order", permanent=False))
     delete(shelf, 1)
     with pytest.raises(ReferenceExists):
         delete(shelf, 1, permanent=True)
 
 
 def test_a_subject_that_is_read_only_keeps_its_versions(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, "user", Mode.READONLY))
+    shelf.apply(set_mode(shelf.state, "user", Mode.READONLY))
     with pytest.raises(NotPermitted):
         delete(shelf, 1)
     with pytest.raises(NotPermitted):
@@ -136,6 +136,6 @@ def test_a_context_goes_when_it_is_empty(shelf: Shelf) -> None:
     with pytest.raises(ContextNotEmpty):
         delete_context(shelf.state, ":.x:")
     for permanent in (False, True):
-        shelf.carry_out(delete_subject(shelf.state, ":.x:user", permanent=permanent))
-    shelf.carry_out(delete_context(shelf.state, ":.x:"))
+        shelf.apply(delete_subject(shelf.state, ":.x:user", permanent=permanent))
+    shelf.apply(delete_context(shelf.state, ":.x:"))
     assert shelf.state.contexts == []

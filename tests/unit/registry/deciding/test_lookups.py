@@ -1,4 +1,4 @@
-"""Whether a subject has a schema."""
+"""Lookups of a schema in a subject."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from headrace.registry.deciding.deletion import delete_version
 from headrace.registry.deciding.lookups import look_up
 from headrace.registry.errors import SchemaNotFound, SubjectNotFound
 from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
-from tests.registries import STRING, USER, USER_WITH_NAME, Shelf
+from tests.processes.registries import STRING, USER, USER_WITH_NAME, Shelf
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def version_of(
     shelf: Shelf, text: str, subject: str = "user", *, with_deleted: bool = False, **given: object
 ) -> int:
     candidate = Candidate(subject=subject, text=text, **given)  # type: ignore[arg-type]
-    entry = look_up(shelf.state, shelf.types, candidate, normalize=False, with_deleted=with_deleted)
+    entry = look_up(shelf.state, candidate, normalize=False, with_deleted=with_deleted)
     return entry.value.version
 
 
@@ -35,19 +35,19 @@ def test_another_schema_is_not_found(shelf: Shelf) -> None:
         version_of(shelf, STRING)
 
 
-def test_a_subject_that_is_not_there_is_told(shelf: Shelf) -> None:
+def test_a_missing_subject_is_an_error(shelf: Shelf) -> None:
     with pytest.raises(SubjectNotFound):
         version_of(shelf, USER, "none")
 
 
 def test_a_deleted_version_is_found_where_asked_for(shelf: Shelf) -> None:
-    shelf.carry_out(delete_version(shelf.state, "user", 1, permanent=False))
+    shelf.apply(delete_version(shelf.state, "user", 1, permanent=False))
     with pytest.raises(SchemaNotFound):
         version_of(shelf, USER)
     assert version_of(shelf, USER, with_deleted=True) == 1
 
 
-def test_what_a_new_version_would_inherit_is_taken_for_granted(shelf: Shelf) -> None:
+def test_a_lookup_includes_settings_that_a_version_inherits(shelf: Shelf) -> None:
     rules = RuleSet(domain_rules=[Rule(name="r", type="CEL")])
     shelf.register("user", USER_WITH_NAME, rules=rules)
     assert version_of(shelf, USER_WITH_NAME, rules=rules) == 3
@@ -72,7 +72,7 @@ EXTRA = USER.replace('"name":"User"', '"name":"User","first":1,"second":{"a":1,"
 REORDERED = USER.replace('"name":"User"', '"second":{"b":2,"a":1},"first":1,"name":"User"')
 
 
-def test_the_order_of_properties_tells_no_schemas_apart() -> None:
+def test_the_order_of_properties_makes_no_difference() -> None:
     """Java's schemas are equal then, so Confluent's registry gives them one id."""
     shelf = Shelf()
     id = shelf.register("user", EXTRA).value.id
@@ -90,7 +90,5 @@ def test_a_schema_is_found_with_its_references_put_in_and_normalized() -> None:
     shelf.register("order", order % '"User"', reference)
     candidate = Candidate(subject="order", text=order % REORDERED)
     for normalize in (False, True):
-        found = look_up(
-            shelf.state, shelf.types, candidate, normalize=normalize, with_deleted=False
-        )
+        found = look_up(shelf.state, candidate, normalize=normalize, with_deleted=False)
         assert found.value.subject == "order"

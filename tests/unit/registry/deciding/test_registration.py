@@ -1,4 +1,4 @@
-"""Which id and version a schema gets, and who is turned away."""
+"""The id and version of a schema, and rejected registrations."""
 
 import msgspec
 import pytest
@@ -8,15 +8,11 @@ from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.deciding.deletion import delete_subject, delete_version
 from headrace.registry.deciding.registration import already_registered, register
 from headrace.registry.deciding.scopes import ConfigUpdate, set_mode, update_config
-from headrace.registry.errors import (
-    Incompatible,
-    InvalidSchemaGiven,
-    NotPermitted,
-)
+from headrace.registry.errors import Incompatible, InvalidSchemaGiven, NotPermitted
 from headrace.registry.model.records import ContextKey, Mode
 from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
 from headrace.serdes.schema_records import SchemaKey
-from tests.registries import STRING, USER, USER_WITH_EMAIL, USER_WITH_NAME, Shelf
+from tests.processes.registries import STRING, USER, USER_WITH_EMAIL, USER_WITH_NAME, Shelf
 
 
 @pytest.fixture
@@ -43,7 +39,7 @@ def test_one_schema_has_one_id_in_all_subjects(shelf: Shelf) -> None:
 def test_the_same_schema_again_changes_nothing(shelf: Shelf) -> None:
     place(shelf, "a", USER)
     candidate = Candidate(subject="a", text=USER)
-    decision = register(shelf.state, shelf.types, candidate, normalize=False)
+    decision = register(shelf.state, candidate, normalize=False)
     assert (decision.reply.value.id, list(decision.changes)) == (1, [])
 
 
@@ -64,11 +60,11 @@ def test_contexts_count_ids_by_themselves(shelf: Shelf) -> None:
 
 def test_the_first_schema_of_a_context_makes_it_known(shelf: Shelf) -> None:
     candidate = Candidate(subject=":.x:a", text=USER)
-    decision = register(shelf.state, shelf.types, candidate, normalize=False)
+    decision = register(shelf.state, candidate, normalize=False)
     assert [type(change.key) for change in decision.changes] == [ContextKey, SchemaKey]
 
 
-def test_what_cannot_read_older_data_is_refused(shelf: Shelf) -> None:
+def test_a_schema_that_cannot_read_older_data_is_refused(shelf: Shelf) -> None:
     """SCH-12."""
     place(shelf, "a", USER)
     with pytest.raises(Incompatible, match="READER_FIELD_MISSING_DEFAULT_VALUE"):
@@ -78,26 +74,26 @@ def test_what_cannot_read_older_data_is_refused(shelf: Shelf) -> None:
 def test_without_a_level_anything_may_follow(shelf: Shelf) -> None:
     """SCH-12."""
     place(shelf, "a", USER)
-    shelf.carry_out(update_config(shelf.state, "a", ConfigUpdate(compatibility=Level.NONE)))
+    shelf.apply(update_config(shelf.state, "a", ConfigUpdate(compatibility=Level.NONE)))
     assert place(shelf, "a", USER_WITH_EMAIL) == (2, 2)
 
 
 def test_force_passes_over_the_check(shelf: Shelf) -> None:
     place(shelf, "a", USER)
     candidate = Candidate(subject="a", text=USER_WITH_EMAIL)
-    decision = register(shelf.state, shelf.types, candidate, normalize=False, force=True)
+    decision = register(shelf.state, candidate, normalize=False, force=True)
     assert decision.reply.value.version == 2
 
 
 def test_only_versions_of_the_same_group_are_compared(shelf: Shelf) -> None:
     update = ConfigUpdate(compatibility_group="major")
-    shelf.carry_out(update_config(shelf.state, None, update))
+    shelf.apply(update_config(shelf.state, None, update))
     shelf.register("a", USER, metadata=Metadata(properties={"major": "1"}))
     second = Metadata(properties={"major": "2"})
     assert shelf.register("a", USER_WITH_EMAIL, metadata=second).value.version == 2
 
 
-def test_another_type_of_schema_is_no_next_version(shelf: Shelf) -> None:
+def test_another_type_of_schema_is_not_a_next_version(shelf: Shelf) -> None:
     """SCH-13."""
     place(shelf, "a", USER)
     with pytest.raises(Incompatible, match="different schema type"):
@@ -164,7 +160,7 @@ def test_a_reference_to_nothing_is_refused(shelf: Shelf, reference: Reference) -
 
 def test_a_new_schema_cannot_refer_to_a_deleted_one(shelf: Shelf) -> None:
     place(shelf, "user", USER)
-    shelf.carry_out(delete_version(shelf.state, "user", 1, permanent=False))
+    shelf.apply(delete_version(shelf.state, "user", 1, permanent=False))
     with pytest.raises(InvalidSchemaGiven, match="No schema reference found"):
         place(shelf, "order", ORDER, Reference("User", "user", 1))
 
@@ -181,13 +177,13 @@ def test_a_schema_with_its_references_put_in_is_the_same(shelf: Shelf) -> None:
 
 def test_registering_again_undoes_a_deletion_with_a_new_version(shelf: Shelf) -> None:
     place(shelf, "a", USER)
-    shelf.carry_out(delete_subject(shelf.state, "a", permanent=False))
+    shelf.apply(delete_subject(shelf.state, "a", permanent=False))
     assert place(shelf, "a", USER) == (1, 2)
 
 
 def test_the_deleted_version_makes_room_for_its_schema(shelf: Shelf) -> None:
     place(shelf, "a", USER)
-    shelf.carry_out(delete_subject(shelf.state, "a", permanent=False))
+    shelf.apply(delete_subject(shelf.state, "a", permanent=False))
     place(shelf, "a", USER)
     found = shelf.state.versions("a", with_deleted=True)
     assert [entry.value.version for entry in found] == [2]
@@ -195,15 +191,15 @@ def test_the_deleted_version_makes_room_for_its_schema(shelf: Shelf) -> None:
 
 def test_deleted_versions_are_not_compared_with(shelf: Shelf) -> None:
     place(shelf, "a", USER)
-    shelf.carry_out(delete_subject(shelf.state, "a", permanent=False))
+    shelf.apply(delete_subject(shelf.state, "a", permanent=False))
     assert place(shelf, "a", USER_WITH_EMAIL) == (2, 2)
 
 
 # --- modes and ids ------------------------------------------------------------------------
 
 
-def test_a_read_only_subject_takes_nothing(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, "a", Mode.READONLY))
+def test_a_read_only_subject_accepts_no_changes(shelf: Shelf) -> None:
+    shelf.apply(set_mode(shelf.state, "a", Mode.READONLY))
     with pytest.raises(NotPermitted, match="read-only mode"):
         place(shelf, "a", USER)
 
@@ -211,26 +207,26 @@ def test_a_read_only_subject_takes_nothing(shelf: Shelf) -> None:
 def test_an_id_is_taken_in_import_mode_alone(shelf: Shelf) -> None:
     with pytest.raises(NotPermitted, match="not in import mode"):
         shelf.register("a", USER, id=7)
-    shelf.carry_out(set_mode(shelf.state, None, Mode.IMPORT))
+    shelf.apply(set_mode(shelf.state, None, Mode.IMPORT))
     value = shelf.register("a", USER, id=7, version=3).value
     assert (value.id, value.version) == (7, 3)
 
 
 def test_import_mode_takes_no_schema_without_id(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, None, Mode.IMPORT))
+    shelf.apply(set_mode(shelf.state, None, Mode.IMPORT))
     with pytest.raises(NotPermitted, match="not in read-write mode"):
         place(shelf, "a", USER)
 
 
 def test_import_does_not_give_an_id_a_second_schema(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, None, Mode.IMPORT))
+    shelf.apply(set_mode(shelf.state, None, Mode.IMPORT))
     shelf.register("a", USER, id=7)
     with pytest.raises(NotPermitted, match="Overwrite new schema with id 7"):
         shelf.register("b", STRING, id=7)
 
 
-def test_import_asks_for_no_compatibility(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, None, Mode.IMPORT))
+def test_import_checks_no_compatibility(shelf: Shelf) -> None:
+    shelf.apply(set_mode(shelf.state, None, Mode.IMPORT))
     shelf.register("a", USER, id=7)
     assert shelf.register("a", USER_WITH_EMAIL, id=8).value.version == 2
 
@@ -269,7 +265,7 @@ def test_defaults_and_overrides_are_put_in(shelf: Shelf) -> None:
         default_metadata=Metadata(properties={"team": "none", "owner": "x"}),
         override_metadata=Metadata(properties={"checked": "yes"}),
     )
-    shelf.carry_out(update_config(shelf.state, "a", update))
+    shelf.apply(update_config(shelf.state, "a", update))
     value = shelf.register("a", USER, metadata=Metadata(properties={"owner": "ada"})).value
     assert value.metadata == Metadata(properties={"checked": "yes", "owner": "ada", "team": "none"})
 
@@ -283,24 +279,24 @@ def test_the_version_in_the_metadata_follows_the_version(shelf: Shelf) -> None:
 # --- without the leader -------------------------------------------------------------------
 
 
-def test_any_instance_knows_what_is_registered(shelf: Shelf) -> None:
+def test_any_instance_finds_registered_schemas(shelf: Shelf) -> None:
     place(shelf, "a", USER)
     candidate = Candidate(subject="a", text=USER)
-    found = already_registered(shelf.state, shelf.types, candidate, normalize=False)
+    found = already_registered(shelf.state, candidate, normalize=False)
     assert found is not None
     assert found.value.id == 1
 
 
-def test_only_the_leader_decides_what_settings_may_change(shelf: Shelf) -> None:
+def test_only_the_leader_decides_when_settings_change_the_schema(shelf: Shelf) -> None:
     place(shelf, "a", USER)
     update = ConfigUpdate(default_metadata=Metadata(properties={"a": "b"}))
-    shelf.carry_out(update_config(shelf.state, "a", update))
+    shelf.apply(update_config(shelf.state, "a", update))
     candidate = Candidate(subject="a", text=USER)
-    assert already_registered(shelf.state, shelf.types, candidate, normalize=False) is None
+    assert already_registered(shelf.state, candidate, normalize=False) is None
 
 
-def test_a_schema_that_is_not_there_is_left_to_the_leader(shelf: Shelf) -> None:
+def test_a_missing_schema_is_left_to_the_leader(shelf: Shelf) -> None:
     candidate = Candidate(subject="a", text=USER)
     wanted = msgspec.structs.replace(candidate, version=1, id=1)
     for one in (candidate, wanted):
-        assert already_registered(shelf.state, shelf.types, one, normalize=False) is None
+        assert already_registered(shelf.state, one, normalize=False) is None

@@ -1,4 +1,4 @@
-"""Settings and modes: setting them, taking them back, and what they refuse."""
+"""Settings and modes: changing and removing them, and invalid ones."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ from headrace.registry.errors import (
 )
 from headrace.registry.model.records import Mode
 from headrace.serdes.contracts import Rule, RuleSet
-from tests.registries import USER, Shelf
+from tests.processes.registries import USER, Shelf
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ def shelf() -> Shelf:
 def update(shelf: Shelf, subject: str | None, text: str) -> None:
     given = msgspec.json.decode(text, type=ConfigUpdate)
     check_config(given)
-    shelf.carry_out(update_config(shelf.state, subject, given))
+    shelf.apply(update_config(shelf.state, subject, given))
 
 
-def test_what_is_not_named_stays(shelf: Shelf) -> None:
+def test_settings_that_are_not_named_are_kept(shelf: Shelf) -> None:
     update(shelf, "a", '{"compatibility":"full","normalize":true}')
     update(shelf, "a", '{"compatibilityGroup":"major"}')
     found = shelf.state.config("a")
@@ -49,7 +49,7 @@ def test_what_is_not_named_stays(shelf: Shelf) -> None:
     )
 
 
-def test_null_takes_a_setting_back(shelf: Shelf) -> None:
+def test_null_removes_a_setting(shelf: Shelf) -> None:
     update(shelf, "a", '{"compatibility":"full","normalize":true}')
     update(shelf, "a", '{"normalize":null,"compatibility":null}')
     found = shelf.state.config("a")
@@ -58,20 +58,20 @@ def test_null_takes_a_setting_back(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"compatibility":"most"}', '{"compatibilityLevel":""}'])
-def test_a_level_that_there_is_not_is_refused(shelf: Shelf, text: str) -> None:
+def test_an_unknown_level_is_refused(shelf: Shelf, text: str) -> None:
     with pytest.raises(InvalidCompatibilityLevel):
         update(shelf, None, text)
 
 
-def test_rules_that_cannot_be_are_refused() -> None:
+def test_impossible_rules_are_refused() -> None:
     rules = RuleSet(domain_rules=[Rule(name="a")])
     with pytest.raises(InvalidRuleSet, match="Missing rule type"):
         check_config(ConfigUpdate(default_rules=rules))
 
 
-def test_deleting_settings_tells_what_they_were(shelf: Shelf) -> None:
+def test_deleting_settings_returns_them(shelf: Shelf) -> None:
     update(shelf, "a", '{"compatibility":"full"}')
-    reply = shelf.carry_out(delete_config(shelf.state, "a"))
+    reply = shelf.apply(delete_config(shelf.state, "a"))
     assert (reply.compatibility_level, shelf.state.config("a")) == (Level.FULL, None)
 
 
@@ -81,7 +81,7 @@ def test_settings_that_are_not_there_are_not_deleted(shelf: Shelf) -> None:
 
 
 def test_settings_of_a_read_only_subject_stay(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, "a", Mode.READONLY))
+    shelf.apply(set_mode(shelf.state, "a", Mode.READONLY))
     with pytest.raises(NotPermitted):
         update(shelf, "a", '{"compatibility":"full"}')
 
@@ -108,33 +108,33 @@ def test_import_wants_an_empty_place(shelf: Shelf) -> None:
 
 def test_import_can_be_forced(shelf: Shelf) -> None:
     shelf.register("a", USER)
-    shelf.carry_out(set_mode(shelf.state, "a", Mode.IMPORT, force=True))
+    shelf.apply(set_mode(shelf.state, "a", Mode.IMPORT, force=True))
     assert shelf.state.mode("a") is Mode.IMPORT
 
 
-def test_import_clears_what_was_deleted(shelf: Shelf) -> None:
+def test_import_clears_deleted_versions(shelf: Shelf) -> None:
     shelf.register("a", USER)
-    shelf.carry_out(delete_subject(shelf.state, "a", permanent=False))
-    shelf.carry_out(set_mode(shelf.state, None, Mode.IMPORT))
+    shelf.apply(delete_subject(shelf.state, "a", permanent=False))
+    shelf.apply(set_mode(shelf.state, None, Mode.IMPORT))
     assert not shelf.state.has_subject("a", with_deleted=True)
 
 
-def test_no_mode_takes_the_mode_back(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, "a", Mode.READONLY))
-    shelf.carry_out(set_mode(shelf.state, "a", None))
+def test_an_empty_mode_removes_the_mode(shelf: Shelf) -> None:
+    shelf.apply(set_mode(shelf.state, "a", Mode.READONLY))
+    shelf.apply(set_mode(shelf.state, "a", None))
     assert shelf.state.mode("a") is None
 
 
-def test_deleting_a_mode_tells_what_it_was(shelf: Shelf) -> None:
-    shelf.carry_out(set_mode(shelf.state, "a", Mode.READONLY))
-    assert shelf.carry_out(delete_mode(shelf.state, "a")) is Mode.READONLY
+def test_deleting_a_mode_returns_it(shelf: Shelf) -> None:
+    shelf.apply(set_mode(shelf.state, "a", Mode.READONLY))
+    assert shelf.apply(delete_mode(shelf.state, "a")) is Mode.READONLY
     with pytest.raises(SubjectNotFound):
         delete_mode(shelf.state, "a")
 
 
-def test_a_context_gives_up_the_modes_of_its_subjects(shelf: Shelf) -> None:
+def test_deleting_the_mode_of_a_context_deletes_those_of_its_subjects(shelf: Shelf) -> None:
     for subject in (":.x:a", ":.x:b", "c"):
-        shelf.carry_out(set_mode(shelf.state, subject, Mode.READONLY))
-    shelf.carry_out(delete_mode(shelf.state, ":.x:", recursive=True))
+        shelf.apply(set_mode(shelf.state, subject, Mode.READONLY))
+    shelf.apply(delete_mode(shelf.state, ":.x:", recursive=True))
     found = [shelf.state.mode(subject) for subject in (":.x:a", ":.x:b", "c")]
     assert found == [None, None, Mode.READONLY]

@@ -1,17 +1,19 @@
-"""Advice: by what breaks, for whom, and never none."""
+"""Every incompatibility has advice, by its name and direction."""
 
 import pytest
 
 from headrace.registry.compatibility.avro import DESCRIPTIONS as AVRO
+from headrace.registry.compatibility.incompatibilities import Direction
 from headrace.registry.compatibility.json_schema.changes import DESCRIPTIONS as JSON
 from headrace.registry.compatibility.protobuf.differences import DESCRIPTIONS as PROTOBUF
-from headrace.registry.evolution.advice import BACKWARD, FORWARD, advice_for
+from headrace.registry.evolution.consequences import advice_for
 
+BACKWARD, FORWARD = Direction.BACKWARD, Direction.FORWARD
 ANYTHING = advice_for("", BACKWARD)
 
 
 @pytest.mark.parametrize("direction", [BACKWARD, FORWARD])
-def test_everything_that_breaks_avro_has_advice_of_its_own(direction: str) -> None:
+def test_everything_that_breaks_avro_has_advice_of_its_own(direction: Direction) -> None:
     """SCH-8"""
     assert [name for name in AVRO if advice_for(name, direction) == ANYTHING] == []
 

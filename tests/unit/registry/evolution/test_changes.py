@@ -1,9 +1,10 @@
-"""What differs between schemas, in words."""
+"""Changes between schemas of all types, in words."""
 
-from headrace.registry.evolution.changes import Change, ChangeKind, changes_between
+from headrace.registry.evolution.changes import Change, ChangeKind
+from headrace.registry.evolution.comparing import changes_between
 from headrace.serdes.json_schema.parsing import parse as parse_json
 from headrace.serdes.protobuf.parsing import parse as parse_protobuf
-from tests.avro_evolution import V1
+from tests.builders.avro_versions import V1
 
 
 def test_json_changes_have_confluents_names_as_words() -> None:

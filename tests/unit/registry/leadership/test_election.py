@@ -1,4 +1,4 @@
-"""Who leads, in the words that Confluent's instances use."""
+"""The election of a leader, in the protocol of Confluent's instances."""
 
 import json
 
@@ -58,25 +58,25 @@ def test_the_smallest_url_leads() -> None:
     assert elect({"x": instance("b"), "y": instance("a")}).master == "y"
 
 
-def test_who_leads_stays() -> None:
+def test_the_current_leader_is_elected_again() -> None:
     assert elect({"x": instance("b", leader=True), "y": instance("a")}).master == "x"
 
 
-def test_of_two_who_think_that_they_lead_the_smallest_url_does() -> None:
+def test_the_smallest_url_wins_among_two_leaders() -> None:
     both = {"x": instance("b", leader=True), "y": instance("a", leader=True)}
     assert elect(both).master == "y"
 
 
-def test_who_may_not_lead_does_not() -> None:
+def test_ineligible_instances_are_not_elected() -> None:
     members = {"x": instance("a", eligible=False, leader=True), "y": instance("b")}
     assert elect(members).master == "y"
 
 
-def test_nobody_leads_where_nobody_may() -> None:
+def test_without_candidates_there_is_no_leader() -> None:
     assert elect({"x": instance("a", eligible=False)}) == Assignment()
 
 
-def test_two_at_one_place_are_told() -> None:
+def test_two_instances_at_one_address_are_an_error() -> None:
     assert elect({"x": instance("a"), "y": instance("a")}).error == DUPLICATE_URLS
 
 

@@ -1,4 +1,4 @@
-"""What a leader is told of a client's request."""
+"""Requests of clients as the leader receives them."""
 
 import http.client
 import socket
@@ -16,7 +16,7 @@ REQUEST = Forwarded("POST", "/subjects/a/versions", {}, b"{}")
 
 
 class ConnectionOver(http.client.HTTPConnection):
-    """Speaks over one end of a pair."""
+    """An HTTP connection over one end of a pair of sockets."""
 
     def __init__(self, end: socket.socket) -> None:
         super().__init__("leader")
@@ -27,15 +27,15 @@ class ConnectionOver(http.client.HTTPConnection):
 
 
 class ForwarderTo(Forwarder):
-    """A forwarder whose leader says this and hangs up."""
+    """A forwarder whose leader sends these bytes and closes the connection."""
 
-    def __init__(self, said: bytes) -> None:
+    def __init__(self, answer: bytes) -> None:
         super().__init__(RegistrySettings())
-        self._said = said
+        self._answer = answer
 
     def _connection(self, leader: Identity) -> http.client.HTTPConnection:
         ours, theirs = socket.socketpair()
-        theirs.sendall(self._said)
+        theirs.sendall(self._answer)
         theirs.shutdown(socket.SHUT_WR)
         self._theirs = theirs
         return ConnectionOver(ours)
@@ -45,7 +45,7 @@ class ForwarderTo(Forwarder):
         self._theirs.close()
 
 
-def test_only_what_the_leader_needs_is_passed_on() -> None:
+def test_only_headers_that_the_leader_needs_are_forwarded() -> None:
     given = {"content-type": "application/json", "cookie": "x", "authorization": "Bearer t"}
     assert forwardable_headers(given) == {
         "content-type": "application/json",

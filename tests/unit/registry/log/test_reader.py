@@ -13,7 +13,7 @@ class End(NamedTuple):
 
 
 class Partitions:
-    """Knows where the only partition ends."""
+    """Returns the end of the only partition."""
 
     def __init__(self, end: int) -> None:
         self._end = End(end)
@@ -27,7 +27,7 @@ class Told(NamedTuple):
 
 
 class ScriptedReader(LogReader):
-    """Gets one answer after the other, each as far as it leads, and without records."""
+    """Receives answers without records, each with the next offset."""
 
     def __init__(self, end: int, leads_to: list[int]) -> None:
         super().__init__("127.0.0.1:1", RegistrySettings())
@@ -42,13 +42,14 @@ class ScriptedReader(LogReader):
 
 
 def test_answers_without_records_that_lead_on_are_not_the_end() -> None:
-    """Markers of transactions, or what compaction has left of batches."""
+    """Markers of transactions, or batches emptied by compaction."""
     reader = ScriptedReader(9, list(range(1, 10)))
     assert reader.load(lambda read: None) == 9
 
 
-def test_an_end_that_is_not_there_any_more_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_end_that_was_deleted_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     reader = ScriptedReader(9, [5] * 100)
     assert reader.load(lambda read: None) == 5
     assert reader.fetches == 5
-    assert "ends at 5 and not at 9" in caplog.text
+    (warning,) = caplog.records
+    assert (vars(warning)["offset"], vars(warning)["end_offset"]) == (5, 9)

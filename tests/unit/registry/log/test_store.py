@@ -1,4 +1,4 @@
-"""How far the topic was read, and who waits for more."""
+"""The progress of reading the topic, and waiting for an offset."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ LONG_S = 30.0
 
 
 class ReaderOfNothing(LogReader):
-    """A reader whose records a test hands over."""
+    """A reader with records from the test."""
 
     def __init__(self) -> None:
         super().__init__("127.0.0.1:1", RegistrySettings())
@@ -52,11 +52,11 @@ def store(reader: ReaderOfNothing) -> Store:
     return store
 
 
-def test_loading_replays_what_is_there(store: Store) -> None:
+def test_loading_replays_the_stored_records(store: Store) -> None:
     assert (list(store.state.subjects), store.next_offset) == (["loaded"], 1)
 
 
-async def test_what_was_read_is_not_waited_for(store: Store) -> None:
+async def test_an_offset_already_read_needs_no_wait(store: Store) -> None:
     await store.reached(0, 0.0)
 
 
@@ -72,7 +72,7 @@ async def test_a_wait_ends_when_its_record_is_replayed(
     assert list(store.state.subjects) == ["loaded", "new-1", "new-2"]
 
 
-async def test_a_wait_has_an_end(store: Store) -> None:
+async def test_a_wait_ends_after_its_timeout(store: Store) -> None:
     with pytest.raises(StoreTimedOut, match="offset 5"):
         await store.reached(5, 0.0)
 
@@ -88,7 +88,7 @@ async def test_records_of_no_use_are_counted_and_passed_over(
 
 
 class StateWithAFault(State):
-    """Fails at a record that it cannot take in for a reason that nobody has thought of."""
+    """Fails at one record with an unexpected error."""
 
     def replay(self, change: Change, timestamp_ms: int) -> None:
         if isinstance(change.value, SchemaValue) and change.value.subject == "bad":
@@ -96,7 +96,7 @@ class StateWithAFault(State):
         super().replay(change, timestamp_ms)
 
 
-async def test_a_record_that_cannot_be_taken_in_is_told_and_never_passed(
+async def test_a_record_that_cannot_be_replayed_is_reported_and_not_passed(
     reader: ReaderOfNothing,
 ) -> None:
     store = Store(StateWithAFault(), reader)

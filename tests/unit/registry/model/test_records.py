@@ -120,7 +120,7 @@ def test_records_are_read_back(
 
 
 def test_records_of_the_first_releases_are_read() -> None:
-    """Their keys had another order, and no record a type or a mark of deletion."""
+    """Their keys had another order, and records lacked a type and a mark of deletion."""
     read = decoded(
         b'{"magic":0,"keytype":"SCHEMA","subject":"orders","version":1}',
         b'{"subject":"orders","version":1,"id":1,"schema":"\\"int\\""}',
@@ -128,7 +128,7 @@ def test_records_of_the_first_releases_are_read() -> None:
     assert read.value == SchemaValue("orders", 1, 1, schema_type="AVRO", schema='"int"')
 
 
-def test_what_newer_releases_add_is_passed_over() -> None:
+def test_fields_of_newer_releases_are_ignored() -> None:
     read = decoded(
         b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":1}',
         b'{"subject":"a","version":1,"id":1,"schema":"\\"int\\"","deleted":false,"ts":5,"x":{}}',
@@ -137,17 +137,17 @@ def test_what_newer_releases_add_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("key", [b"", b"orders", b'{"keytype":"ASSOC"}', b"[]", b"\xff"])
-def test_other_records_are_told_from_ours(key: bytes) -> None:
+def test_other_records_are_unknown(key: bytes) -> None:
     with pytest.raises(UnknownRecord):
         decoded(key, b"{}")
 
 
-def test_the_stored_fingerprint_counts_where_there_is_one() -> None:
-    """Confluent's registry stores it where it encrypts metadata, which it is computed from."""
+def test_a_stored_fingerprint_is_used() -> None:
+    """Confluent's registry stores the fingerprint if it encrypts the metadata."""
     value = SchemaValue("a", 1, 1, md5="AAECAwQFBgcICQoLDA0ODw==", schema='"int"')
     assert value.fingerprint() == bytes(range(16))
 
 
-def test_a_stored_fingerprint_that_is_none_is_computed() -> None:
+def test_an_invalid_stored_fingerprint_is_computed_again() -> None:
     value = SchemaValue("a", 1, 1, md5="not base64!", schema='"int"')
     assert value.fingerprint() == fingerprint('"int"')

@@ -1,4 +1,4 @@
-"""What records add up to."""
+"""The state after a sequence of records."""
 
 from headrace.registry.compatibility.levels import Level
 from headrace.registry.model.records import (
@@ -54,7 +54,7 @@ def versions(state: State, subject: str, *, with_deleted: bool = False) -> list[
     return [entry.value.version for entry in state.versions(subject, with_deleted=with_deleted)]
 
 
-def test_versions_come_in_order_whatever_the_records_do() -> None:
+def test_versions_are_sorted_for_any_order_of_records() -> None:
     assert versions(state_of(stored("a", 2, 2), stored("a", 1, 1)), "a") == [1, 2]
 
 
@@ -65,7 +65,7 @@ def test_deleting_a_subject_marks_its_versions_up_to_one() -> None:
     assert versions(state, "a", with_deleted=True) == [1, 2]
 
 
-def test_a_tombstone_forgets_a_version_and_its_id() -> None:
+def test_a_tombstone_removes_a_version_and_its_id() -> None:
     state = state_of(stored("a", 1, 1), stored("a", 2, 2), Change(SchemaKey("a", 1)))
     assert state.by_id(1) is None
     assert versions(state, "a", with_deleted=True) == [2]
@@ -84,7 +84,7 @@ def test_an_id_lives_on_while_a_subject_has_it() -> None:
 
 
 def test_an_id_of_another_schema_is_not_overwritten() -> None:
-    """As with Confluent: who was first has the id, and the other record is passed over."""
+    """As with Confluent, the first record has the id and the other one is skipped."""
     state = state_of(stored("a", 1, 1, text="first"), stored("b", 1, 1, text="second"))
     assert not state.has_subject("b", with_deleted=True)
 
@@ -117,7 +117,7 @@ def test_an_id_under_a_subject_is_looked_for_in_all_contexts() -> None:
     assert found.value.subject == ":.x:a"
 
 
-def test_clearing_forgets_only_what_is_deleted() -> None:
+def test_clearing_removes_only_deleted_versions() -> None:
     state = state_of(
         stored("a", 1, 1, deleted=True),
         stored("b", 1, 2),
@@ -126,7 +126,7 @@ def test_clearing_forgets_only_what_is_deleted() -> None:
     assert list(state.subjects) == ["b"]
 
 
-def test_references_are_known_from_both_ends() -> None:
+def test_references_are_found_from_both_ends() -> None:
     state = state_of(stored("a", 1, 1), stored("b", 1, 2, Reference("A", "a", 1)))
     assert state.referrers(SchemaKey("a", 1)) == [(".", 2)]
     assert state.referring_subjects(SchemaKey("a", 1)) == {"b"}
@@ -165,7 +165,7 @@ def test_settings_of_every_context_count_last() -> None:
     assert state_of(wide).config_in_scope(":.x:a").compatibility_level is Level.FORWARD
 
 
-def test_a_subject_keeps_what_only_all_have_set() -> None:
+def test_a_subject_inherits_settings_that_only_the_default_has() -> None:
     state = state_of(
         Change(ConfigKey(), ConfigValue(normalize=True, compatibility_level=Level.FULL)),
         Change(ConfigKey("a"), ConfigValue(compatibility_level=Level.NONE)),
@@ -174,7 +174,7 @@ def test_a_subject_keeps_what_only_all_have_set() -> None:
     assert (found.normalize, found.compatibility_level) == (True, Level.NONE)
 
 
-def test_nothing_set_is_backward_and_writable() -> None:
+def test_the_defaults_are_backward_and_writable() -> None:
     state = State()
     assert state.config_in_scope("a").compatibility_level is Level.BACKWARD
     assert state.mode_in_scope("a") is Mode.READWRITE
@@ -202,6 +202,6 @@ def test_a_noop_changes_nothing_but_the_count() -> None:
     assert state_of(Change(NoopKey())).changes == 1
 
 
-def test_an_alias_stands_for_its_subject() -> None:
+def test_an_alias_leads_to_its_subject() -> None:
     state = state_of(Change(ConfigKey("new"), ConfigValue(alias="old")))
     assert (state.unaliased("new"), state.unaliased("old")) == ("old", "old")

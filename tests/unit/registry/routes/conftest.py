@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from tests.registries import RegistryWithoutKafka, client_of
+from tests.processes.registries import RegistryWithoutKafka, client_of
 
 
 @pytest.fixture

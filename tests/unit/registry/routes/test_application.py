@@ -1,4 +1,4 @@
-"""What all paths have in common: codes, types, methods, doors."""
+"""Behaviour of all paths: codes, types, methods, authentication."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from headrace.http.access import Door, read_tokens
+from headrace.http.access import Authentication, read_tokens
 from headrace.registry.routes.application import application
-from tests.registries import (
+from tests.processes.registries import (
     STRING,
     USER,
     USER_WITH_EMAIL,
@@ -130,7 +130,7 @@ async def test_the_client_chooses_the_type_of_the_answer(
 
 
 @pytest.mark.parametrize("path", ["/subjects", "/schemas/ids/1"])
-async def test_other_types_are_not_to_be_had(client: httpx2.AsyncClient, path: str) -> None:
+async def test_other_types_are_not_acceptable(client: httpx2.AsyncClient, path: str) -> None:
     await register(client, "a")
     assert (await client.get(path, headers={"accept": "text/html"})).status_code == 406
 
@@ -140,12 +140,12 @@ async def test_head_is_get_without_the_body(client: httpx2.AsyncClient) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-async def test_options_tells_the_methods(client: httpx2.AsyncClient) -> None:
+async def test_options_lists_the_methods(client: httpx2.AsyncClient) -> None:
     answer = await client.options("/subjects/a")
     assert answer.headers["allow"] == "DELETE, OPTIONS, POST"
 
 
-async def test_the_server_tells_what_it_is(client: httpx2.AsyncClient) -> None:
+async def test_the_server_describes_itself(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/")).json() == {}
     assert (await client.get("/schemas/types")).json() == ["JSON", "PROTOBUF", "AVRO"]
     assert (await client.get("/v1/metadata/id")).json()["scope"]["clusters"] == {
@@ -175,11 +175,11 @@ async def test_every_operation_is_described(client: httpx2.AsyncClient) -> None:
     ]
 
 
-async def test_with_tokens_only_those_who_have_one_are_answered(tmp_path: Path) -> None:
+async def test_with_tokens_only_clients_with_a_token_are_answered(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text("secret-token\n")
     file.chmod(0o600)
-    app = application(RegistryWithoutKafka(), Door(tokens=read_tokens(file)))
+    app = application(RegistryWithoutKafka(), Authentication(tokens=read_tokens(file)))
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://registry") as client:
         refused = await client.get("/schemas/ids/1")
@@ -201,7 +201,7 @@ async def test_pages_of_other_sites_register_nothing() -> None:
     assert subjects.json() == []
 
 
-async def test_what_is_forwarded_is_the_request_as_it_came() -> None:
+async def test_a_request_is_forwarded_unchanged() -> None:
     registry = RegistryWithoutKafka()
     async with client_of(registry) as client:
         await client.post("/contexts/x/subjects/a%2Fb/versions?force=true", json={"schema": STRING})
@@ -210,7 +210,7 @@ async def test_what_is_forwarded_is_the_request_as_it_came() -> None:
     assert (request.method, request.body) == ("POST", b'{"schema":"\\"string\\""}')
 
 
-async def test_who_forwards_is_told_how_far_to_read() -> None:
+async def test_a_forwarder_receives_the_offset_to_read_to() -> None:
     registry = RegistryWithoutKafka()
     async with client_of(registry) as client:
         answer = await client.put(

@@ -1,11 +1,11 @@
-"""Schemas by id from ready bytes: the same as by the long way, and never stale."""
+"""Schemas by id from ready bytes are equal to other answers and never stale."""
 
 from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
 
-from tests.registries import USER, RegistryWithoutKafka, client_of
+from tests.processes.registries import USER, RegistryWithoutKafka, client_of
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_the_second_answer_is_as_the_first(client: httpx2.AsyncClient, question: str) -> None:
+async def test_the_second_answer_equals_the_first(
+    client: httpx2.AsyncClient, question: str
+) -> None:
     first, second = [await client.get(question) for _ in range(2)]
     assert (second.content, second.headers) == (first.content, first.headers)
     assert "headrace_registry_quick_answers_total 1" in (await client.get("/metrics")).text
@@ -43,7 +45,7 @@ async def test_other_questions_have_other_answers(client: httpx2.AsyncClient) ->
     assert asked[2].status_code == 406
 
 
-async def test_quick_answers_know_what_has_changed(client: httpx2.AsyncClient) -> None:
+async def test_quick_answers_follow_changes(client: httpx2.AsyncClient) -> None:
     await client.get("/schemas/ids/1")
     before = (await client.get("/schemas/ids/1")).json()["deleted"]
     await client.delete("/subjects/a")

@@ -2,12 +2,7 @@
 
 import httpx2
 
-from tests.registries import (
-    STRING,
-    USER,
-    USER_WITH_NAME,
-    register,
-)
+from tests.processes.registries import STRING, USER, USER_WITH_NAME, register
 
 
 async def test_the_subjects_and_versions_of_an_id(client: httpx2.AsyncClient) -> None:

@@ -3,10 +3,7 @@
 import httpx2
 
 from headrace.registry.settings import RegistrySettings
-from tests.registries import (
-    RegistryWithoutKafka,
-    client_of,
-)
+from tests.processes.registries import RegistryWithoutKafka, client_of
 
 
 async def test_levels_are_set_for_all_and_for_subjects(client: httpx2.AsyncClient) -> None:
@@ -33,14 +30,14 @@ async def test_modes_are_set_for_all_and_for_subjects(client: httpx2.AsyncClient
     assert (await client.get("/mode/a?defaultToGlobal=true")).json() == {"mode": "READWRITE"}
 
 
-async def test_modes_stay_where_the_settings_say_so() -> None:
+async def test_modes_cannot_change_if_the_settings_forbid_it() -> None:
     registry = RegistryWithoutKafka(RegistrySettings(mode_mutability=False))
     async with client_of(registry) as client:
         answer = await client.put("/mode", json={"mode": "READONLY"})
     assert answer.json()["error_code"] == 42205
 
 
-async def test_a_policy_that_nobody_knows_is_refused(client: httpx2.AsyncClient) -> None:
+async def test_an_unknown_policy_is_rejected(client: httpx2.AsyncClient) -> None:
     answer = await client.put("/config/a", json={"compatibilityPolicy": "lenient"})
     assert answer.json() == {"compatibilityPolicy": "lenient"}
     answer = await client.put("/config/a", json={"compatibilityPolicy": "lenent"})

@@ -1,11 +1,11 @@
-"""Subjects, their versions, and what may become one."""
+"""Subjects, their versions, and checks of new versions."""
 
 import httpx2
 import pytest
 
 from headrace.registry.settings import RegistrySettings
 from headrace.serdes.fingerprints import fingerprint, guid
-from tests.registries import (
+from tests.processes.registries import (
     STRING,
     USER,
     USER_WITH_EMAIL,
@@ -40,7 +40,7 @@ async def test_registering_answers_id_version_and_guid(client: httpx2.AsyncClien
     }
 
 
-async def test_registering_tells_what_was_added_to_a_schema(client: httpx2.AsyncClient) -> None:
+async def test_registering_returns_the_added_properties(client: httpx2.AsyncClient) -> None:
     await client.put("/config/a", json={"defaultMetadata": {"properties": {"owner": "ada"}}})
     answer = (await client.post("/subjects/a/versions", json={"schema": STRING})).json()
     assert (answer["schema"], answer["metadata"]) == (STRING, {"properties": {"owner": "ada"}})
@@ -104,7 +104,7 @@ async def test_the_latest_with_some_metadata(client: httpx2.AsyncClient) -> None
     assert (answer.json()["version"], answer.json()["metadata"]) == (1, metadata)
 
 
-async def test_references_are_told_from_both_ends(client: httpx2.AsyncClient) -> None:
+async def test_references_are_listed_from_both_ends(client: httpx2.AsyncClient) -> None:
     await register(client, "user")
     order = '{"type":"record","name":"Order","fields":[{"name":"user","type":"User"}]}'
     references = [{"name": "User", "subject": "user", "version": -1}]
@@ -142,7 +142,7 @@ async def test_a_path_in_the_default_context_lists_that_one_alone(
     assert (await client.get("/contexts/.x/subjects")).json() == [":.x:b"]
 
 
-async def test_lookup_tells_the_version(client: httpx2.AsyncClient) -> None:
+async def test_lookup_returns_the_version(client: httpx2.AsyncClient) -> None:
     await register(client, "a")
     answer = await client.post("/subjects/a", json={"schema": USER.replace(":", " : ")})
     assert (answer.json()["id"], answer.json()["version"]) == (1, 1)
@@ -175,7 +175,9 @@ async def test_an_alias_leads_to_its_subject(client: httpx2.AsyncClient) -> None
 
 
 @pytest.mark.parametrize("is_set", [False, True])
-async def test_normalizing_is_a_wish_or_a_setting(client: httpx2.AsyncClient, is_set: bool) -> None:
+async def test_normalizing_is_requested_or_configured(
+    client: httpx2.AsyncClient, is_set: bool
+) -> None:
     await register(client, "a")
     if is_set:
         await client.put("/config/a", json={"normalize": True})
@@ -204,7 +206,7 @@ async def test_lenient_defaults_are_a_setting() -> None:
     assert statuses == [422, 200]
 
 
-async def test_a_namespace_is_part_of_the_name_where_the_settings_say_so() -> None:
+async def test_a_namespace_is_part_of_the_name_if_so_configured() -> None:
     """SCH-7."""
     moved = USER.replace('"name":"User"', '"name":"User","namespace":"shop"')
     known = USER.replace('"name":"User"', '"name":"User","namespace":"shop","aliases":[".User"]')

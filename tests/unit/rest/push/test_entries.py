@@ -25,7 +25,7 @@ def shown(one: Entry, formats: Formats = JSON) -> bytes:
     return one.shown(formats)
 
 
-def test_a_record_is_one_line_whatever_its_json_looks_like() -> None:
+def test_a_record_is_one_line_for_any_layout_of_its_json() -> None:
     assert b"\n" not in shown(entry(b'{\r\n "a": [1,\n 2.50]}'))
 
 
@@ -33,7 +33,7 @@ def test_numbers_keep_their_digits() -> None:
     assert b'"value":{"n":1.50}' in shown(entry(b'{"n":1.50}'))
 
 
-def test_what_cannot_be_shown_is_told_in_its_place() -> None:
+def test_the_reason_replaces_a_part_that_cannot_be_decoded() -> None:
     found = json.loads(shown(entry(b"\xff{")))
     assert (found["value"], found["error"][:27]) == (None, "the value cannot be shown: ")
 

@@ -1,4 +1,4 @@
-"""Filters: what they want, and what they may not be."""
+"""Filters of records, and invalid ones."""
 
 from typing import Any
 
@@ -33,25 +33,25 @@ RECORD: dict[str, Any] = {
         ("1 / 0 == 1", False),
     ],
 )
-def test_a_filter_wants_what_it_is_true_for(text: str, is_wanted: bool) -> None:
+def test_a_filter_accepts_records_for_which_it_is_true(text: str, is_wanted: bool) -> None:
     assert compiled(text).accepts(RECORD) is is_wanted
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "letters"),
+        ("", "characters"),
         ("value.n >", "Syntax error"),
         ("price > 1", "'price'"),
-        ("value.tags.all(key, true)", "runs over lists"),
-        ("value.tags.map (key, key) == []", "runs over lists"),
+        ("value.tags.all(key, true)", "iterates over lists"),
+        ("value.tags.map (key, key) == []", "iterates over lists"),
         ('duration("1s") > duration("2s")', "duration()"),
         ("(" * 500, "Syntax error"),
-        ("1 " + "+ 1" * 9 + " == 1", "signs +"),
-        ("x" * 2_000, "letters"),
+        ("1 " + "+ 1" * 9 + " == 1", "operators +"),
+        ("x" * 2_000, "characters"),
     ],
 )
-def test_a_filter_that_cannot_be_used_is_refused_with_the_reason(text: str, words: str) -> None:
+def test_an_invalid_filter_is_rejected_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(HttpError) as refused:
         compiled(text)
     assert (refused.value.status, words in str(refused.value)) == (400, True), refused.value

@@ -6,7 +6,7 @@ from headrace.http.errors import HttpError
 from headrace.rest.push.positions import parsed, partitions, written
 
 
-def test_positions_come_back_from_their_text() -> None:
+def test_positions_are_parsed_from_their_text() -> None:
     given = {10: 5, 2: 0, 0: 1 << 40}
     assert parsed(written(given), "offsets") == given
 
@@ -18,7 +18,7 @@ def test_partitions_are_written_in_order() -> None:
 @pytest.mark.parametrize(
     "text", ["", "0", "0:", ":1", "0:-1", "-1:0", "0:1,0:2", "0:x", "0:1,", "9" * 30 + ":1"]
 )
-def test_other_texts_are_refused(text: str) -> None:
+def test_other_texts_are_rejected(text: str) -> None:
     with pytest.raises(HttpError):
         parsed(text, "offsets")
 

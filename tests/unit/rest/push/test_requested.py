@@ -1,4 +1,4 @@
-"""What an address asks for."""
+"""Parameters of streams."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from headrace.rest.formats import Format
 from headrace.rest.push.requested import Formats, Start, parsed
 
 
-def test_nothing_said_is_the_tail_in_base64() -> None:
+def test_the_default_is_the_tail_in_base64() -> None:
     found = parsed("orders", {}, None, may_acknowledge=False)
     assert (found.is_at_the_tail, found.formats) == (True, Formats(Format.BINARY, Format.BINARY))
 
@@ -17,12 +17,12 @@ def test_keys_may_have_another_form_than_values() -> None:
     assert found.formats == Formats(Format.STRING, Format.JSON)
 
 
-def test_the_last_event_id_wins_over_offsets() -> None:
+def test_the_last_event_id_overrides_offsets() -> None:
     found = parsed("orders", {"offsets": "0:5,1:6"}, "0:9", may_acknowledge=False)
     assert found.offsets == {0: 9, 1: 6}
 
 
-def test_a_group_does_not_heed_the_last_event_id() -> None:
+def test_a_group_ignores_the_last_event_id() -> None:
     found = parsed("orders", {"group": "g"}, "0:9", may_acknowledge=False)
     assert found.offsets == {}
 
@@ -39,20 +39,20 @@ def test_a_time_is_milliseconds_or_iso(text: str) -> None:
         ({"from": "2026-03-01T12:00:00"}, "zone"),
         ({"from": "9" * 19}, "time"),
         ({"group": " "}, "group"),
-        ({"group": "g", "from": "5"}, "leave out"),
+        ({"group": "g", "from": "5"}, "not allowed with a group"),
         ({"ack": "server"}, "client"),
-        ({"ack": "client"}, "needs a group"),
+        ({"ack": "client"}, "requires a group"),
         ({"partitions": "0", "offsets": "1:5"}, "partition 1"),
         ({"fornat": "json"}, "'fornat'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(given: dict[str, str], words: str) -> None:
+def test_invalid_parameters_are_rejected_with_the_reason(given: dict[str, str], words: str) -> None:
     with pytest.raises(HttpError) as refused:
         parsed("orders", given, None, may_acknowledge=True)
     assert words in str(refused.value)
 
 
 @pytest.mark.parametrize("topic", ["..", "a b", "x" * 250, "a\0"])
-def test_what_is_no_topic_is_refused(topic: str) -> None:
+def test_an_invalid_topic_name_is_rejected(topic: str) -> None:
     with pytest.raises(HttpError):
         parsed(topic, {}, None, may_acknowledge=False)

@@ -16,7 +16,7 @@ def entry(offset: int, partition: int = 0, size: int = 10) -> Entry:
     )
 
 
-def test_who_stands_in_the_ring_gets_what_comes_after() -> None:
+def test_a_cursor_in_the_ring_gets_the_following_records() -> None:
     ring = Ring({0: 5}, 1 << 20)
     ring.append([entry(5), entry(6), entry(7)])
     found = ring.after(1)
@@ -42,7 +42,7 @@ def test_the_ring_stays_within_its_number_of_records() -> None:
     assert (len(ring) <= 10_000, ring.end) == (True, 30_000)
 
 
-def test_a_piece_is_bounded_in_bytes_and_the_next_goes_on_after_it() -> None:
+def test_a_piece_is_bounded_in_bytes_and_the_next_one_follows() -> None:
     ring = Ring({0: 0}, 1 << 24)
     ring.append([entry(offset, size=10_000) for offset in range(20)])
     found = [[one.offset for one in ring.after(cursor) or ()] for cursor in (0, 6)]
@@ -55,7 +55,7 @@ def test_a_piece_is_bounded_in_number() -> None:
     assert len(ring.after(0) or ()) == 100
 
 
-def test_a_record_that_is_larger_than_a_piece_goes_alone() -> None:
+def test_a_record_larger_than_a_piece_is_sent_alone() -> None:
     ring = Ring({0: 0}, 1 << 24)
     ring.append([entry(0, size=500_000), entry(1)])
     assert [one.offset for one in ring.after(0) or ()] == [0]
@@ -71,22 +71,20 @@ def test_a_record_that_is_larger_than_the_ring_is_not_kept() -> None:
     ("positions", "is_held"),
     [({0: 4}, False), ({0: 5}, True), ({0: 99}, True), ({0: 5, 1: 0}, False)],
 )
-def test_who_misses_nothing_may_go_on_with_the_ring(
-    positions: dict[int, int], is_held: bool
-) -> None:
+def test_the_ring_covers_positions_within_it(positions: dict[int, int], is_held: bool) -> None:
     ring = Ring({0: 5}, 1 << 20)
     ring.append([entry(5), entry(6)])
     assert ring.holds_all_after(positions) is is_held
 
 
-def test_what_was_dropped_is_missed() -> None:
+def test_dropped_records_are_missing_from_the_ring() -> None:
     ring = Ring({0: 0}, 5_000)
     for offset in range(50):
         ring.append([entry(offset, size=500)])
     assert not ring.holds_all_after({0: 0})
 
 
-async def test_a_record_wakes_all_who_wait() -> None:
+async def test_a_record_wakes_all_waiting_clients() -> None:
     tail = Tail(Ring({0: 0}, 1 << 20))
     waiting = [asyncio.create_task(tail.after(0, 30)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -95,7 +93,7 @@ async def test_a_record_wakes_all_who_wait() -> None:
     assert [len(one or ()) for one in found] == [1, 1, 1]
 
 
-async def test_a_failure_is_told_to_all_who_wait() -> None:
+async def test_all_waiting_clients_get_a_failure() -> None:
     tail = Tail(Ring({0: 0}, 1 << 20))
     waiting = asyncio.create_task(tail.after(0, 30))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""JSON values one after the other, in whatever pieces they come."""
+"""Consecutive JSON values in pieces of any size."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def split(*pieces: bytes) -> list[bytes]:
     size=st.integers(1, 50),
     indent=st.none() | st.integers(0, 3),
 )
-def test_values_come_whole_however_they_are_cut(
+def test_values_are_complete_for_any_pieces(
     objects: list[object], between: str, size: int, indent: int | None
 ) -> None:
     text = between.join(json.dumps(one, indent=indent, ensure_ascii=False) for one in objects)
@@ -54,12 +54,12 @@ def test_values_come_whole_however_they_are_cut(
         (b'{"a":"\\', [b'{"a":"\\']),
     ],
 )
-def test_what_is_wrong_is_handed_on_to_be_refused(body: bytes, values: list[bytes]) -> None:
+def test_invalid_values_are_passed_on_to_the_decoder(body: bytes, values: list[bytes]) -> None:
     assert split(body) == values
     assert split(*(body[at : at + 1] for at in range(len(body)))) == values
 
 
-def test_what_is_unfinished_is_counted() -> None:
+def test_the_size_of_an_incomplete_value_is_counted() -> None:
     splitter = JsonSplitter()
     assert splitter.feed(b'{"a":"' + b"x" * 100) == []
     assert splitter.size == 106
@@ -104,6 +104,6 @@ def test_the_work_grows_with_the_body_and_not_with_its_pieces(
 
 
 @pytest.mark.parametrize("rest", [b"", b" ", b"{}"])
-def test_a_long_value_that_is_no_object_is_refused_before_it_is_whole(rest: bytes) -> None:
-    with pytest.raises(RestError, match="is no JSON object"):
+def test_a_long_value_other_than_an_object_is_rejected_before_its_end(rest: bytes) -> None:
+    with pytest.raises(RestError, match="is not a JSON object"):
         split(b"1" * 3_000, b"1" * 3_000 + rest)

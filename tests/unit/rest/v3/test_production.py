@@ -12,10 +12,10 @@ from starlette.requests import Request
 
 from headrace.client.loop_producer import (
     BufferFull,
-    Group,
-    Handed,
+    InFlight,
     OutgoingRecord,
     RecordSender,
+    RequestOutcomes,
     Sent,
 )
 from headrace.rest.errors import ErrorBody
@@ -29,7 +29,7 @@ from headrace.rest.v3.record_bodies import RecordAnswer, records_of
 
 
 class Handing(RecordSender):
-    """Notes what it is asked and given; what is delivered at once is for the test to say."""
+    """Keeps the topics and records of its calls; tests choose the time of the outcomes."""
 
     def __init__(self, *, is_delivered: bool = True) -> None:
         self.asked: list[str] = []
@@ -40,19 +40,19 @@ class Handing(RecordSender):
         self.asked.append(topic)
         return 1
 
-    async def hand_over(self, topic: str, records: Sequence[OutgoingRecord]) -> Handed:
+    async def start(self, topic: str, records: Sequence[OutgoingRecord]) -> InFlight:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        group = Group(len(records), done)
+        group = RequestOutcomes(len(records), done)
         sent = [Sent(group) for _ in records]
         self.values += [one.value for one in records]
         if self._is_delivered:
             for one in sent:
                 one(None, Message(topic=topic, partition=0, offset=len(self.values), value=b""))
-        return Handed(done, sent)
+        return InFlight(done, sent)
 
 
 class SlowSchemas(Schemas):
-    """A registry that answers when it may."""
+    """A registry that answers when the test allows it."""
 
     def __init__(self) -> None:
         self.may_answer = asyncio.Event()
@@ -70,7 +70,7 @@ def production(sender: Handing, schemas: Schemas | None = None) -> Production:
 
 
 def streaming(*pieces: bytes) -> Request:
-    """A request whose body comes in these pieces and then no further."""
+    """A request whose body has these pieces and no end."""
     left = list(pieces)
 
     async def receive() -> Any:
@@ -95,9 +95,7 @@ def plain(data: str) -> bytes:
         (b'{"headers":[{"name":"a","val":""}]}', 'Unrecognized field "val" - at `$.headers[0]`'),
     ],
 )
-async def test_a_field_that_is_not_known_is_refused_and_creates_no_topic(
-    body: bytes, words: str
-) -> None:
+async def test_an_unknown_field_is_rejected_and_creates_no_topic(body: bytes, words: str) -> None:
     sender = Handing()
     (result,) = await production(sender).results_of(records_of(body))
     assert isinstance(result, ErrorBody)
@@ -105,7 +103,7 @@ async def test_a_field_that_is_not_known_is_refused_and_creates_no_topic(
     assert (sender.asked, sender.values) == ([], [])
 
 
-async def test_a_record_for_no_partition_is_refused_beside_one_that_is_written() -> None:
+async def test_a_record_for_a_missing_partition_fails_and_others_are_written() -> None:
     bodies = [b'{"partition_id":1}', plain("a"), b'{"partition_id":-1}']
     results = await production(Handing()).results_of(records_of(b"\n".join(bodies)))
     assert [one.error_code for one in results] == [40402, 200, 40402]
@@ -123,13 +121,13 @@ async def test_records_of_a_stream_keep_their_order_when_one_waits_for_the_regis
 
 
 class Full(Handing):
-    """Has no room for what it is given."""
+    """Rejects records because its buffer is full."""
 
-    async def hand_over(self, topic: str, records: Sequence[OutgoingRecord]) -> Handed:
+    async def start(self, topic: str, records: Sequence[OutgoingRecord]) -> InFlight:
         raise BufferFull("too much waits")
 
 
-async def test_a_stream_for_which_there_is_no_room_is_told_so_as_its_end() -> None:
+async def test_a_stream_ends_with_an_error_when_the_buffer_is_full() -> None:
     stream = production(Full()).streamed(streaming(plain("a"), plain("b")))
     async with asyncio.timeout(30), aclosing(stream):
         lines = [json.loads(line) async for line in stream]
@@ -149,7 +147,7 @@ async def test_a_stream_that_is_given_up_leaves_nothing_running() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_written_record_says_where_it_lies() -> None:
+async def test_a_written_record_returns_its_place() -> None:
     (result,) = await production(Handing()).results_of(records_of(plain("a")))
     assert isinstance(result, RecordAnswer)
     assert (result.topic_name, result.partition_id, result.offset) == ("t", 0, 1)

@@ -1,8 +1,9 @@
-"""Whose a quota is, as it is written in requests and as Kafka has it."""
+"""Entities of quotas in requests and in Kafka."""
 
 import pytest
 
-from headrace.rest.v3.quotas import QuotaEntity, entity_of
+from headrace.rest.v3.quotas import entity_of, parts_of
+from headrace.rest.v3.resources import QuotaEntity
 
 
 @pytest.mark.parametrize(
@@ -14,8 +15,8 @@ from headrace.rest.v3.quotas import QuotaEntity, entity_of
         (QuotaEntity(ip="10.0.0.1"), {"ip": "10.0.0.1"}),
     ],
 )
-def test_an_empty_name_is_the_default_and_none_is_no_part(
+def test_an_empty_name_is_the_default_entity(
     entity: QuotaEntity, parts: dict[str, str | None]
 ) -> None:
-    assert entity.parts() == parts
+    assert parts_of(entity) == parts
     assert entity_of(parts) == entity

@@ -1,4 +1,4 @@
-"""Offsets whose partitions are looked for before a transaction begins."""
+"""Checks of the partitions of offsets before a transaction."""
 
 from collections.abc import Collection
 
@@ -19,7 +19,7 @@ def offsets(*places: tuple[str, int]) -> ConsumerOffsets:
 
 
 class Looks:
-    """What each look at the cluster finds; the last finding stays."""
+    """Return the result of each lookup in turn; the last result repeats."""
 
     def __init__(self, *found: Partitions) -> None:
         self._found = list(found)
@@ -33,24 +33,24 @@ class Looks:
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
-        (("carts", 0), "there is no topic 'carts'"),
+        (("carts", 0), "topic 'carts' does not exist"),
         (("orders", 2), "topic 'orders' has no partition 2; its partitions are 0 to 1"),
     ],
 )
-async def test_a_place_that_is_not_there_is_named(place: tuple[str, int], reason: str) -> None:
+async def test_a_missing_partition_is_named(place: tuple[str, int], reason: str) -> None:
     with pytest.raises(RestError) as failure:
         await check_places(offsets(("orders", 1), place), Looks({"orders": [0, 1]}), within_s=0)
     assert (failure.value.status, failure.value.code) == (404, 40403)
     assert str(failure.value) == f"nothing was written: offsets of group 'shop': {reason}"
 
 
-async def test_a_topic_that_was_made_just_now_is_waited_for() -> None:
+async def test_a_new_topic_is_waited_for() -> None:
     looks = Looks({}, {"carts": [0]})
     await check_places(offsets(("carts", 0)), looks)
     assert looks.asked == [["carts"], ["carts"]]
 
 
-async def test_a_topic_that_may_not_be_seen_is_refused_as_such() -> None:
+async def test_a_topic_without_permission_is_rejected() -> None:
     async def refuse(topics: Collection[str]) -> Partitions:
         raise TopicAuthorizationFailed("topic 'carts' cannot be looked up")
 

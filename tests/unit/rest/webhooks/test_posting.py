@@ -18,7 +18,7 @@ def test_a_signature_covers_time_and_body() -> None:
     ("status", "is_final"),
     [(302, True), (400, True), (404, True), (408, False), (429, False), (500, False), (503, False)],
 )
-def test_refusals_are_final_and_troubles_are_not(status: int, is_final: bool) -> None:
+def test_rejections_are_final_and_temporary_failures_are_not(status: int, is_final: bool) -> None:
     assert _is_final(status) is is_final
 
 
@@ -41,6 +41,6 @@ async def test_an_announcement_is_not_the_answer() -> None:
         *(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 5_000, b"HTTP/1.1 100 C\r\n\r\n" * 9),
     ],
 )
-async def test_what_is_no_answer_is_an_error(data: bytes) -> None:
+async def test_an_invalid_answer_is_an_error(data: bytes) -> None:
     with pytest.raises((ValueError, asyncio.IncompleteReadError)):
         await _status(answer(data))

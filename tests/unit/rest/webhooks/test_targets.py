@@ -1,10 +1,10 @@
-"""Where webhooks may go, and where they may not."""
+"""Allowed and forbidden targets of webhooks."""
 
 import pytest
 
 from headrace.errors import InvalidConfig
 from headrace.http.errors import HttpError
-from headrace.rest.webhooks.targets import AllowedTargets, Target, TargetRefused, parsed
+from headrace.rest.webhooks.targets import AllowedTargets, Target, TargetForbidden, parsed
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from headrace.rest.webhooks.targets import AllowedTargets, Target, TargetRefused
         ("http://[::1]:80/", Target(False, "::1", 80, "/")),
     ],
 )
-def test_a_url_is_taken_apart(url: str, target: Target) -> None:
+def test_a_url_is_parsed(url: str, target: Target) -> None:
     assert parsed(url) == target
 
 
@@ -26,7 +26,7 @@ def test_a_url_is_taken_apart(url: str, target: Target) -> None:
         *("http://a/\r\nX: y", "http://a b/", "http://a:99999/", "http://a/" + "x" * 3_000),
     ],
 )
-def test_other_urls_are_refused(url: str) -> None:
+def test_other_urls_are_rejected(url: str) -> None:
     with pytest.raises(HttpError):
         parsed(url)
 
@@ -43,7 +43,7 @@ def test_other_urls_are_refused(url: str) -> None:
         ("[::1]:80", "http://[::1]/"),
     ],
 )
-def test_what_is_listed_is_allowed(listed: str, url: str) -> None:
+def test_listed_targets_are_allowed(listed: str, url: str) -> None:
     AllowedTargets(listed).check(parsed(url))
 
 
@@ -59,8 +59,8 @@ def test_what_is_listed_is_allowed(listed: str, url: str) -> None:
         ("10.0.0.0/8", "http://11.0.0.1/"),
     ],
 )
-def test_what_is_not_listed_is_refused(listed: str, url: str) -> None:
-    with pytest.raises(TargetRefused):
+def test_other_targets_are_rejected(listed: str, url: str) -> None:
+    with pytest.raises(TargetForbidden):
         AllowedTargets(listed).check(parsed(url))
 
 
@@ -72,7 +72,7 @@ def test_what_is_not_listed_is_refused(listed: str, url: str) -> None:
     ],
 )
 def test_a_name_never_leads_into_private_networks(address: str) -> None:
-    with pytest.raises(TargetRefused):
+    with pytest.raises(TargetForbidden):
         AllowedTargets("a.example").choose(parsed("http://a.example/"), [address])
 
 
@@ -87,6 +87,6 @@ def test_public_addresses_of_a_name_are_fine() -> None:
 
 
 @pytest.mark.parametrize("text", ["a b", "http://a.example", "a.example:http", "*", "a.*.example"])
-def test_a_list_that_is_wrong_is_told_at_the_start(text: str) -> None:
+def test_an_invalid_list_is_rejected_at_the_start(text: str) -> None:
     with pytest.raises(InvalidConfig):
         AllowedTargets(text)

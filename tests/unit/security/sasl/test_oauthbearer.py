@@ -16,7 +16,7 @@ def test_a_token_that_is_taken_ends_the_exchange() -> None:
         exchange.send(b"")
 
 
-def test_a_refusal_is_confirmed_and_then_told() -> None:
+def test_a_refusal_is_confirmed_and_then_raised() -> None:
     exchange = authenticate("abc")
     next(exchange)
     assert exchange.send(b'{"status":"invalid_token"}') == b"\x01"

@@ -17,7 +17,7 @@ PROOF = (
 VERDICT = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def test_both_sides_prove_that_they_know_the_password() -> None:
+def test_both_sides_prove_the_password() -> None:
     exchange = authenticate(Mechanism.SHA_256, "user", "pencil", NONCE)
     assert next(exchange) == b"n,,n=user,r=" + NONCE.encode()
     assert exchange.send(CHALLENGE) == PROOF
@@ -25,19 +25,19 @@ def test_both_sides_prove_that_they_know_the_password() -> None:
         exchange.send(VERDICT)
 
 
-def test_a_name_may_hold_what_separates_fields() -> None:
+def test_a_name_may_contain_separators_of_fields() -> None:
     assert next(authenticate(Mechanism.SHA_512, "a=b,c", "", "n")) == b"n,,n=a=3Db=2Cc,r=n"
 
 
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        (b"v=AAAA", "does not know the password itself"),
-        (b"", "does not know the password itself"),
-        (b"e=unknown-user", "refuses: unknown-user"),
+        (b"v=AAAA", "does not have the password"),
+        (b"", "does not have the password"),
+        (b"e=unknown-user", "rejects the login: unknown-user"),
     ],
 )
-def test_a_server_that_proves_nothing_is_not_trusted(verdict: bytes, told: str) -> None:
+def test_a_server_without_a_proof_is_not_trusted(verdict: bytes, told: str) -> None:
     exchange = authenticate(Mechanism.SHA_256, "user", "pencil", NONCE)
     next(exchange)
     exchange.send(CHALLENGE)

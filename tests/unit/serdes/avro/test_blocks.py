@@ -1,4 +1,4 @@
-"""Blocks of container files: what a codec makes of them comes back, and no more than allowed."""
+"""Blocks of container files survive every codec, within a size limit."""
 
 import zlib
 
@@ -6,17 +6,17 @@ import pytest
 
 from headrace.serdes.avro import blocks
 from headrace.serdes.avro.blocks import CODECS, compress_block, decompress_block
-from headrace.serdes.avro.errors import CorruptContainer
+from headrace.serdes.payload_errors import CorruptContainer
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("data", [b"", b"abc" * 1000])
-def test_a_block_comes_back(codec: str, data: bytes) -> None:
+def test_a_compressed_block_is_restored(codec: str, data: bytes) -> None:
     assert decompress_block(codec, compress_block(codec, data)) == data
 
 
 @pytest.mark.parametrize("codec", ["deflate", "snappy", "zstandard"])
-def test_a_small_block_that_holds_much_is_refused(
+def test_a_small_block_that_expands_too_much_is_refused(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES_MAX", 1 << 16)

@@ -1,4 +1,4 @@
-"""Values come back from their bytes, as the reader's schema has them; bad bytes are one error."""
+"""Values are decoded by the reader's schema; invalid bytes raise one error."""
 
 import datetime
 import io
@@ -11,9 +11,9 @@ import fastavro
 import pytest
 
 from headrace.serdes.avro.codec import decode, encode
-from headrace.serdes.avro.errors import CorruptPayload, UnfitValue
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.payload_errors import CorruptPayload, UnfitValue
 
 EVERYTHING = {
     "type": "record",
@@ -65,13 +65,13 @@ def test_a_value_of_all_types_comes_back() -> None:
     assert decode(everything, None, encode(everything, VALUE)) == VALUE
 
 
-def test_fastavro_reads_what_we_write() -> None:
+def test_fastavro_reads_our_payloads() -> None:
     """SCH-1"""
     payload = io.BytesIO(encode(schema(EVERYTHING), VALUE))
     assert fastavro.schemaless_reader(payload, EVERYTHING, None) == VALUE
 
 
-def test_we_read_what_fastavro_writes() -> None:
+def test_payloads_of_fastavro_are_read() -> None:
     """SCH-1"""
     written = io.BytesIO()
     fastavro.schemaless_writer(written, EVERYTHING, VALUE)
@@ -138,7 +138,7 @@ def test_a_new_reader_reads_the_data_of_an_old_writer() -> None:
 def test_without_alias_a_renamed_field_is_missing() -> None:
     """SCH-6"""
     old, new = record({"name": "id", "type": "int"}), record({"name": "customerId", "type": "int"})
-    with pytest.raises(CorruptPayload, match="customerId: it was not written and has no default"):
+    with pytest.raises(CorruptPayload, match="customerId: the field is missing and has no default"):
         decode(old, new, encode(old, {"id": 7}))
 
 
@@ -164,7 +164,7 @@ def test_defaults_fill_fields_that_are_not_given() -> None:
     assert decode(kind, None, encode(kind, {"a": 1})) == {"a": 1, "b": "x"}
 
 
-def test_a_wrong_default_that_was_read_leniently_is_told_when_it_is_needed() -> None:
+def test_an_invalid_default_read_leniently_is_reported_on_use() -> None:
     """SCH-3"""
     text = '{"type":"record","name":"R","fields":[{"name":"taxcode","type":"int","default":"39"}]}'
     with pytest.raises(UnfitValue, match="taxcode: the schema's default '39' does not fit"):
@@ -202,6 +202,6 @@ def test_a_branch_that_can_have_no_values_harms_no_other() -> None:
         ({"type": "record", "name": "L", "fields": [{"name": "n", "type": "L"}]}, b""),
     ],
 )
-def test_bytes_that_are_no_value_are_one_error(kind: Any, payload: bytes) -> None:
+def test_invalid_bytes_are_one_error(kind: Any, payload: bytes) -> None:
     with pytest.raises(CorruptPayload):
         decode(schema(kind), None, payload)

@@ -1,4 +1,4 @@
-"""Container files: readable by others, appended to, split, and refused when damaged."""
+"""Container files: readable by others, appended to, split, and rejected when damaged."""
 
 import io
 import itertools
@@ -10,11 +10,11 @@ import pytest
 from headrace.serdes.avro import blocks
 from headrace.serdes.avro.blocks import CODECS, compress_block, decompress_block
 from headrace.serdes.avro.containers import MARKER_BYTES, ContainerReader, ContainerWriter
-from headrace.serdes.avro.errors import AvroError, CorruptContainer, UnfitValue
 from headrace.serdes.avro.parsing import parse
+from headrace.serdes.payload_errors import CorruptContainer, PayloadError, UnfitValue
 
 FASTAVROS_CODECS = ("null", "deflate", "snappy", "bzip2", "xz")
-"""Those that it needs no further library for; Java reads and writes the others."""
+"""Codecs without a further library; Java reads and writes the others."""
 
 ROW = parse('{"type":"record","name":"Row","fields":[{"name":"n","type":"long"}]}')
 WIDE = parse(
@@ -37,7 +37,7 @@ def container(values: list[Any], codec: str = "deflate", block_bytes: int = 100)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_was_written_is_read(codec: str) -> None:
+def test_written_rows_are_read(codec: str) -> None:
     """SCH-5"""
     assert list(ContainerReader(container(rows(1000), codec))) == rows(1000)
 
@@ -59,7 +59,7 @@ def test_we_read_fastavros_files(codec: str) -> None:
     assert list(ContainerReader(file)) == rows(1000)
 
 
-def test_a_file_tells_its_schema() -> None:
+def test_a_file_has_its_schema() -> None:
     """SCH-5"""
     assert ContainerReader(container([])).schema.canonical() == ROW.canonical()
 
@@ -111,7 +111,7 @@ def test_an_unfit_value_leaves_the_block_as_it_was() -> None:
     assert list(ContainerReader(file)) == [{"n": 1}]
 
 
-def test_a_codec_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_codec_is_rejected() -> None:
     with pytest.raises(CorruptContainer, match="use one of null, deflate, snappy, zstandard"):
         ContainerWriter(io.BytesIO(), ROW, codec="lzma")
 
@@ -125,7 +125,7 @@ def test_a_file_that_is_damaged_anywhere_never_gives_another_error(codec: str) -
         for data in (damaged, whole[:position]):
             try:
                 list(ContainerReader(io.BytesIO(data)))
-            except AvroError:
+            except PayloadError:
                 continue
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from headrace.serdes.avro.codec import encode
-from headrace.serdes.avro.errors import CorruptPayload
 from headrace.serdes.avro.json_reading import json_of_payload
 from headrace.serdes.avro.parsing import parse
+from headrace.serdes.payload_errors import CorruptPayload
 
 ITEM = {"type": "record", "name": "n.Item", "fields": [{"name": "price", "type": ["null", "int"]}]}
 

@@ -33,6 +33,6 @@ def test_a_list_within_a_text_is_no_depth() -> None:
     assert read_json('"' + "[" * 1000 + '"') == "[" * 1000
 
 
-def test_what_nests_too_deep_is_refused() -> None:
+def test_json_nested_too_deep_is_refused() -> None:
     with pytest.raises(ValueError, match="more than 200 deep"):
         read_json("[" * 201 + "]" * 201)

@@ -1,14 +1,14 @@
-"""Avro's JSON encoding as bytes, with what is wrong at which field."""
+"""Avro's JSON encoding as bytes; errors name the field."""
 
 import json
 from typing import Any
 
 import pytest
 
-from headrace.serdes.avro.errors import UnfitValue
 from headrace.serdes.avro.json_reading import json_of_payload
 from headrace.serdes.avro.json_writing import payload_of_json
 from headrace.serdes.avro.parsing import parse
+from headrace.serdes.payload_errors import UnfitValue
 
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": ["null", "int"]}]}
 
@@ -24,7 +24,7 @@ ITEM = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": [
         ({"type": "fixed", "name": "F", "size": 2}, "ab"),
     ],
 )
-def test_what_was_written_is_read_again(kind: Any, value: Any) -> None:
+def test_written_values_are_read_again(kind: Any, value: Any) -> None:
     schema = parse(json.dumps(kind))
     assert json_of_payload(schema, payload_of_json(schema, value)) == value
 

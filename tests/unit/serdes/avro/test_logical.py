@@ -1,4 +1,4 @@
-"""Logical types count only where the type can carry them."""
+"""Logical types are ignored on types that cannot carry them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Old data become new ones through a transform, or by the new schema alone."""
+"""Old data are migrated by a transform, or by the new schema alone."""
 
 import io
 from typing import Any
@@ -61,7 +61,7 @@ def test_a_container_file_moves_to_a_new_one() -> None:
     assert (count, list(ContainerReader(target))) == (1, [ADA])
 
 
-def test_the_value_that_cannot_be_moved_is_told() -> None:
+def test_the_value_that_cannot_be_migrated_is_named() -> None:
     """SCH-8"""
     payloads = [encode(OLD, {"name": "Ada Lovelace"}), encode(OLD, {"name": "Alan Turing"})]
     bad = {"first": "Alan", "last": None}

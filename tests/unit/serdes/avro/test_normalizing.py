@@ -1,4 +1,4 @@
-"""Schemas that mean the same have one normal text."""
+"""Equivalent schemas have one normal text."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from headrace.serdes.schemas import Dependency
         ('{"type":"error","name":"E","fields":[]}', '{"type":"record","name":"E","fields":[]}'),
     ],
 )
-def test_what_has_no_order_gets_one(text: str, normal: str) -> None:
+def test_unordered_parts_are_sorted(text: str, normal: str) -> None:
     assert parse(text).normalized() == normal
 
 
@@ -39,6 +39,6 @@ def test_references_stay_references() -> None:
     assert schema.normalized() == '["null","a.F"]'
 
 
-def test_a_record_that_holds_itself_is_normalized() -> None:
+def test_a_recursive_record_is_normalized() -> None:
     text = '{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}'
     assert parse(text).normalized() == text

@@ -1,4 +1,4 @@
-"""Avro schemas are read strictly, and what is wrong is told with its place."""
+"""Avro schemas are parsed strictly, and errors have their place."""
 
 import json
 from typing import Any
@@ -46,7 +46,7 @@ def test_lenient_reading_takes_names_of_all_scripts() -> None:
     [
         ("{", "not JSON"),
         ("5", "a type is a name, an object or a list"),
-        ('{"type":"float","x":NaN}', "NaN is no JSON number"),
+        ('{"type":"float","x":NaN}', "NaN is not a JSON number"),
         ('"Order"', "Undefined schema: Order"),
         ('{"items":"int"}', "No type"),
         ('{"type":["null","int"]}', "No type"),
@@ -123,7 +123,7 @@ def test_the_same_definition_may_come_twice() -> None:
     assert '{"name":"b","type":"F"}' in schema.canonical()
 
 
-def test_a_record_may_hold_itself() -> None:
+def test_a_record_may_be_recursive() -> None:
     text = '{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}'
     assert parse(text).canonical() == text
 
@@ -144,7 +144,7 @@ def test_types_may_use_one_another_before_they_are_defined() -> None:
 
 
 def test_many_names_that_are_defined_later_are_found_at_once() -> None:
-    """Looking through the text for each of them would take hours."""
+    """A search of the text for each name would take hours."""
     names = [f"F{number}" for number in range(2000)]
     fixed = [{"type": "fixed", "name": name, "size": 1} for name in names]
     uses = [{"name": f"a{name}", "type": name} for name in names]
@@ -153,7 +153,7 @@ def test_many_names_that_are_defined_later_are_found_at_once() -> None:
 
 
 def doubling(levels: int) -> str:
-    """Records that hold the next one twice, each with a default."""
+    """Records that contain the next one twice, each with a default."""
     inner: Any = {"type": "record", "name": f"R{levels}", "fields": []}
     for level in reversed(range(levels)):
         first = {"name": "a", "type": inner, "default": {}}
@@ -163,7 +163,7 @@ def doubling(levels: int) -> str:
 
 
 def test_defaults_of_records_within_records_are_checked_once() -> None:
-    """Sixty levels with two each would take for ever."""
+    """Sixty levels of two would take for ever."""
     assert parse(doubling(60)).name == "R0"
 
 
@@ -173,7 +173,7 @@ def test_comments_are_passed_over() -> None:
     )
 
 
-def test_a_dependency_is_known_by_its_full_name() -> None:
+def test_a_dependency_has_its_full_name() -> None:
     """SCH-13"""
     text = record({"name": "home", "type": "a.Address"})
     schema = parse(text, [Dependency("a.Address", ADDRESS)])

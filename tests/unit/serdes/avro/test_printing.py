@@ -39,7 +39,7 @@ def test_attributes_have_the_order_that_java_gives_them(text: str, printed: str)
     assert parse(text).canonical() == printed
 
 
-def test_the_parsing_canonical_form_has_only_what_values_are_written_by() -> None:
+def test_the_parsing_canonical_form_keeps_only_the_encoding() -> None:
     text = (
         '{"type":"record","name":"R","namespace":"n","doc":"d","aliases":["Q"],"fields":[{"name":'
         '"a","type":{"type":"long","logicalType":"timestamp-millis"},"default":1}]}'

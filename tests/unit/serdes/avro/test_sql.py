@@ -1,4 +1,4 @@
-"""Tables and Avro schemas, there and back."""
+"""Avro schemas of tables, and tables of Avro schemas."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 
 
 
 def column(text: str) -> dict[str, Any]:
-    """The field that a table with this column has."""
+    """Return the field of a table with this column."""
     found: dict[str, Any] = json.loads(avro_of_table(f"CREATE TABLE t ({text})").canonical())
     field: dict[str, Any] = found["fields"][0]
     return field
@@ -152,12 +152,12 @@ def test_a_name_that_avro_does_not_have_is_kept_beside_it() -> None:
         ("CREATE TABLE t (a INT", "ends within"),
         ("CREATE TABLE t (a INT, a INT)", "two columns a"),
         ("CREATE TABLE t (a GEOMETRY)", "the column a has the type GEOMETRY"),
-        ("CREATE TABLE t (a NUMERIC)", "does not say its digits"),
+        ("CREATE TABLE t (a NUMERIC)", "has no precision"),
         ("CREATE TABLE t (a INT DEFAULT 'x')", "the column a of INT cannot have the default 'x'"),
         ("CREATE TABLE t (a INT) \x00", "line 1"),
     ],
 )
-def test_sql_that_cannot_be_read_says_why(sql: str, reason: str) -> None:
+def test_invalid_sql_is_rejected_with_a_reason(sql: str, reason: str) -> None:
     with pytest.raises(InvalidSchema, match=reason):
         avro_of_table(sql)
 
@@ -166,6 +166,6 @@ def test_sql_that_cannot_be_read_says_why(sql: str, reason: str) -> None:
     "text",
     ['"int"', '{"type":"record","name":"R","fields":[{"name":"a","type":["int","string"]}]}'],
 )
-def test_a_schema_that_is_no_table_is_refused(text: str) -> None:
+def test_a_schema_that_is_not_a_table_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchema):
         table_of_avro(parse(text))

@@ -1,4 +1,4 @@
-"""What a schema has no place for is refused by the name of the field."""
+"""Values that do not fit their schema are rejected with the name of the field."""
 
 import datetime
 import json
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from headrace.serdes.avro.codec import decode, encode
-from headrace.serdes.avro.errors import UnfitValue
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.payload_errors import UnfitValue
 
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": "int"}]}
 
@@ -54,7 +54,7 @@ def test_null_is_written_where_a_union_allows_it() -> None:
         ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", r"the enum E \(A\)"),
         ({"type": "fixed", "name": "F", "size": 2}, b"x", "the fixed F of 2 bytes"),
         (["int", "string"], 1.5, "is not any of int, string"),
-        (["int", "string"], ("long", 5), r"no pair of a branch \(int, string\)"),
+        (["int", "string"], ("long", 5), r"not a pair of a branch \(int, string\)"),
         (["null", ITEM], {"price": "x"}, "^a.price: 'x' is not an int"),
         (["null", "int", ITEM], {"price": "x"}, "^a.price: 'x' is not an int"),
         (ITEM, {"price": 1, "prize": 2}, "^a: the record Item has no field prize"),

@@ -36,7 +36,7 @@ class Line:
 @named("com.acme.Order", aliases=("com.acme.Purchase",))
 @dataclass
 class Order:
-    """What somebody ordered."""
+    """An order of a customer."""
 
     id: UUID
     price: Annotated[Decimal, Wire(precision=10, scale=2, doc="In euros.")]
@@ -72,7 +72,7 @@ _made = 0
 
 
 def msgspec_counter() -> int:
-    """Something new on every call, as ids are."""
+    """Return a new number on every call, as for ids."""
     global _made
     _made += 1
     return _made

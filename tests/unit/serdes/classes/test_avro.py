@@ -30,7 +30,7 @@ def test_a_schema_is_valid_avro() -> None:
 
 def test_a_record_has_its_docstring_and_aliases() -> None:
     schema = written(Order)
-    assert (schema["doc"], schema["aliases"]) == ("What somebody ordered.", ["com.acme.Purchase"])
+    assert (schema["doc"], schema["aliases"]) == ("An order of a customer.", ["com.acme.Purchase"])
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_field_is_written(name: str, schema: Any) -> None:
 @pytest.mark.parametrize(
     ("hint", "reason"),
     [
-        (Decimal, r"Holder\.x: Avro must know the digits of a decimal"),
+        (Decimal, r"Holder\.x: Avro needs the digits of a decimal"),
         (Any, r"Holder\.x: Any has no type in Avro"),
         (dict[int, str], "keys of an Avro map are strings"),
-        (Literal["a-b"], "'a-b' is no symbol of an Avro enum"),
-        (Annotated[int, Wire(name="a-b")], "'a-b' is no name in Avro"),
+        (Literal["a-b"], "'a-b' is not a symbol of an Avro enum"),
+        (Annotated[int, Wire(name="a-b")], "'a-b' is not a name in Avro"),
     ],
 )
-def test_what_avro_cannot_say_is_told_with_its_place(hint: Any, reason: str) -> None:
+def test_a_type_that_avro_lacks_is_reported_with_its_place(hint: Any, reason: str) -> None:
     with pytest.raises(Inexpressible, match=reason):
         written(make_dataclass("Holder", [("x", hint)]))
 
@@ -112,9 +112,12 @@ def test_names_within_a_namespace_are_found() -> None:
     ("schema", "reason"),
     [
         ('"string"', "A class is made from a record"),
-        ("{", "is no JSON"),
-        ('{"type": "record", "name": "A", "fields": [{"name": "x", "type": "B"}]}', "B is not def"),
-        ('{"type": "record", "fields": []}', "has no name"),
+        ("{", "is not JSON"),
+        (
+            '{"type": "record", "name": "A", "fields": [{"name": "x", "type": "B"}]}',
+            "Undefined schema: B",
+        ),
+        ('{"type": "record", "fields": []}', "No name"),
     ],
 )
 def test_a_schema_that_gives_no_class_is_refused(schema: str, reason: str) -> None:
@@ -122,7 +125,7 @@ def test_a_schema_that_gives_no_class_is_refused(schema: str, reason: str) -> No
         avro.read(schema)
 
 
-def test_a_default_that_does_not_fit_is_told_with_its_place() -> None:
+def test_an_invalid_default_is_reported_with_its_place() -> None:
     field = '{"name": "x", "type": {"type": "int", "logicalType": "date"}, "default": "39"}'
     with pytest.raises(Inexpressible, match=r"A\.x: the default '39' does not fit its type"):
         avro.read(f'{{"type": "record", "name": "A", "fields": [{field}]}}')

@@ -1,4 +1,4 @@
-"""The doors: a schema of any type from a class, and source from a schema of any type."""
+"""Schemas of any type from a class, and source from a schema of any type."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_an_avro_schema_gives_source() -> None:
     assert "class Line(Struct):" in source_of_avro(text, Flavour.MSGSPEC)
 
 
-def test_a_json_schema_gives_source_with_what_it_refers_to() -> None:
+def test_source_of_a_json_schema_includes_its_references() -> None:
     text = '{"title": "R", "properties": {"x": {"$ref": "line.json"}}}'
     dependency = Dependency("line.json", schema_of(Line, SchemaType.JSON))
     assert "class Line:" in source_of_json_schema(text, dependencies=[dependency])

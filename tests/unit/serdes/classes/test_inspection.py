@@ -1,4 +1,4 @@
-"""Classes read: what each flavour says, and what no schema can."""
+"""The model of classes of each flavour, and types without a schema."""
 
 from dataclasses import make_dataclass
 from decimal import Decimal
@@ -42,11 +42,11 @@ def test_a_name_with_a_namespace_is_that_of_the_record() -> None:
     assert shape_of(Order).root == Named("com.acme.Order")
 
 
-def test_a_docstring_that_nobody_wrote_is_none() -> None:
+def test_a_generated_docstring_is_ignored() -> None:
     assert shape_of(Line).record("Line").doc is None
 
 
-def test_definitions_stand_in_the_order_in_which_they_are_met() -> None:
+def test_definitions_keep_the_order_of_first_use() -> None:
     assert list(shape_of(Order).definitions) == ["com.acme.Order", "Line", "Color", "Level"]
 
 
@@ -97,23 +97,23 @@ def test_a_hint_is_a_type(hint: Any, expected: Type) -> None:
         (dict[bytes, int], "keys of a dict"),
         (Annotated[str, Wire(kind="int32")], "the kind 'int32' does not fit"),
         (Annotated[int, Wire(kind="int128")], "the kind 'int128' does not fit"),
-        ("Nowhere", "at the top of a module"),
+        ("Nowhere", "at module level"),
     ],
 )
-def test_what_no_schema_can_say_is_told_with_its_place(hint: Any, reason: str) -> None:
+def test_a_type_without_a_schema_is_reported_with_its_place(hint: Any, reason: str) -> None:
     with pytest.raises(Inexpressible, match=reason):
         type_of(hint)
 
 
-def test_two_classes_of_one_name_are_told_apart_by_their_author() -> None:
+def test_two_classes_of_one_name_need_other_names() -> None:
     holder = make_dataclass("Holder", [("a", Color), ("b", Tint)])
-    with pytest.raises(Inexpressible, match="two classes are called Color"):
+    with pytest.raises(Inexpressible, match="two classes have the name Color"):
         shape_of(holder)
 
 
 def test_two_fields_of_one_name_are_refused() -> None:
     named = Annotated[int, Wire(name="a")]
-    with pytest.raises(Inexpressible, match="two fields are called 'a'"):
+    with pytest.raises(Inexpressible, match="two fields have the name 'a'"):
         shape_of(make_dataclass("Holder", [("a", int), ("b", named)]))
 
 
@@ -123,7 +123,7 @@ def test_a_schema_is_made_from_a_record() -> None:
 
 
 def test_a_plain_class_is_refused() -> None:
-    with pytest.raises(Inexpressible, match="no dataclass, Pydantic model or msgspec Struct"):
+    with pytest.raises(Inexpressible, match="not a dataclass, Pydantic model or msgspec Struct"):
         shape_of(object)
 
 

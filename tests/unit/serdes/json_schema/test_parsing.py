@@ -1,4 +1,4 @@
-"""JSON Schemas read: drafts, faults by place, references, and the texts that are stored."""
+"""JSON Schemas parsed: drafts, places of errors, references, and stored texts."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_schema_that_names_no_draft_is_of_draft_7() -> None:
     assert parse("{}").draft is Draft.DRAFT_7
 
 
-def test_a_schema_says_its_type() -> None:
+def test_a_schema_has_its_type() -> None:
     schema: ParsedSchema = parse("true")
     assert schema.type is SchemaType.JSON
 
@@ -39,20 +39,26 @@ def test_a_schema_says_its_type() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "an object or a boolean, not list"),
-        ('{"type": "strin"}', 'at #/type: "strin" is no type; the types are array, boolean'),
+        ('{"type": "strin"}', 'at #/type: "strin" is not a type; the types are array, boolean'),
         ('{"properties": {"a/b": {"minLength": "x"}}}', "at #/properties/a~1b/minLength: "),
         ('{"required": true}', 'at #/required: true is not of type "array"'),
         ('{"pattern": "["}', 'at #/pattern: "[" is not a "regex"'),
-        ('{"$ref": "#/definitions/a"}', "at #/$ref leads nowhere: '#/definitions/a' has no"),
-        ('{"$ref": "#/title", "title": "a"}', "leads to something that is no schema"),
-        ('{"items": {"$ref": "b.json"}}', "at #/items/$ref leads nowhere: 'b.json' is not known"),
-        ('{"$ref": "#a"}', "names the anchor 'a', which nothing has"),
-        ('{"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://["}', "no address"),
+        (
+            '{"$ref": "#/definitions/a"}',
+            "at #/$ref is invalid: '#/definitions/a' does not exist: no",
+        ),
+        ('{"$ref": "#/title", "title": "a"}', "does not lead to a schema"),
+        ('{"items": {"$ref": "b.json"}}', "at #/items/$ref is invalid: 'b.json' is unknown"),
+        ('{"$ref": "#a"}', "names the anchor 'a', which does not exist"),
+        (
+            '{"$schema": "http://json-schema.org/draft-04/schema#", "id": "http://["}',
+            "is not an address",
+        ),
     ],
 )
-def test_a_fault_is_told_with_its_place(text: str, fault: str) -> None:
+def test_an_error_has_its_place(text: str, fault: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         parse(text)
     assert fault in str(caught.value)
@@ -78,7 +84,7 @@ def test_nothing_is_fetched_from_a_network() -> None:
         parse('{"$ref": "http://127.0.0.1:9/schema.json"}')
 
 
-def test_the_references_that_there_are_stand_in_the_error() -> None:
+def test_an_unknown_reference_is_reported_with_the_existing_ones() -> None:
     with pytest.raises(InvalidSchema, match=r"The references of the schema are: a\.json"):
         parse('{"$ref": "b.json"}', [Dependency("a.json", "{}")])
 
@@ -116,7 +122,7 @@ def test_a_dependency_may_depend_on_another() -> None:
     assert not accepts(schema, {"zip": 1})
 
 
-def test_a_fault_of_a_dependency_is_told_with_its_name() -> None:
+def test_an_error_of_a_dependency_has_its_name() -> None:
     with pytest.raises(InvalidSchema, match=r"The reference 'b\.json': .* at #/type"):
         parse("{}", [Dependency("b.json", '{"type": 1}')])
 

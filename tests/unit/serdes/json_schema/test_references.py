@@ -1,4 +1,4 @@
-"""Addresses of schemas: how references are joined with the place that they stand in."""
+"""References are joined with the address of their schema."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_reference_starts_from_its_base(base: str, reference: str, address: st
     assert join(base, reference) == address
 
 
-def test_an_inner_address_moves_what_its_references_mean() -> None:
+def test_an_inner_id_is_the_base_of_its_references() -> None:
     inner = {"$id": "http://acme.example/inner/", "items": {"$ref": "a.json"}}
     target = {"$id": "http://acme.example/inner/a.json", "type": "string"}
     documents = Documents.of({"properties": {"x": inner, "y": target}}, {})

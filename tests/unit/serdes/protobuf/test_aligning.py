@@ -1,4 +1,4 @@
-"""Descriptors as those who wrote the text have them."""
+"""Descriptors are aligned with those of the schema's author."""
 
 from headrace.serdes.protobuf.parsing import parse
 

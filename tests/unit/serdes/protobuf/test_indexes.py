@@ -1,4 +1,4 @@
-"""The way to a message in Confluent's wire format."""
+"""The indexes of a message in Confluent's wire format."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files that need not be brought along."""
+"""Files that a schema may import without providing them."""
 
 import pytest
 
@@ -39,7 +39,7 @@ KNOWN = [
 ]
 
 
-def test_all_that_confluents_registry_knows_can_be_imported() -> None:
+def test_all_files_of_confluents_registry_can_be_imported() -> None:
     imports = "".join(f'import "{name}";\n' for name, _ in KNOWN)
     fields = "".join(f"  {type_} f{at} = {at};\n" for at, (_, type_) in enumerate(KNOWN, 1))
     text = f'syntax = "proto3";\n{imports}message M {{\n{fields}}}'

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from headrace.serdes.payload_errors import CorruptPayload, UnfitValue
 from headrace.serdes.protobuf import messages
-from headrace.serdes.protobuf.errors import CorruptPayload, UnfitValue, UnknownMessage
-from headrace.serdes.protobuf.messages import message_type, message_type_at
+from headrace.serdes.protobuf.messages import UnknownMessage, message_type, message_type_at
 from headrace.serdes.protobuf.parsing import parse
 
 SCHEMA = parse(
@@ -49,7 +49,7 @@ VALUE = {
 }
 
 
-def test_json_survives_the_way_to_bytes_and_back() -> None:
+def test_json_is_restored_from_its_bytes() -> None:
     shown = ORDER.to_json(ORDER.decode(ORDER.encode(VALUE)))
     assert shown == VALUE
 
@@ -111,7 +111,7 @@ def test_payloads_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"at": "yesterday"}, "at"),
         ({"any": {"@type": "a/b.C"}}, "any"),
         ({"counts": {"a": "b"}}, "counts"),
-        ("[1]", "a JSON object belongs here, not a list"),
+        ("[1]", "expected a JSON object, not a list"),
         ("{", "shop.Order"),
         ('{"next":' * 100_000, "shop.Order"),
     ],
@@ -129,7 +129,7 @@ def test_a_required_field_must_be_there() -> None:
 
 def test_a_message_of_another_type_is_refused() -> None:
     other = message_type(SCHEMA, "Other")
-    with pytest.raises(UnfitValue, match=r"shop\.Other is no shop\.Order"):
+    with pytest.raises(UnfitValue, match=r"shop\.Other is not a shop\.Order"):
         ORDER.encode(other.from_json({}))
 
 

@@ -1,4 +1,4 @@
-"""What names stand for, from where they are written."""
+"""Names in a .proto file are resolved from their scope."""
 
 import pytest
 

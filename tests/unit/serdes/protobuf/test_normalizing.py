@@ -1,4 +1,4 @@
-"""The one form of files that mean the same."""
+"""Equivalent files have one normal form."""
 
 import pytest
 
@@ -100,6 +100,6 @@ def test_numbers_have_one_writing(type_: str, written: str, text: str) -> None:
     assert f"[default = {text}]" in normalized(schema)
 
 
-def test_the_form_of_the_form_is_itself() -> None:
+def test_normalizing_twice_changes_no_text() -> None:
     form = normalized(f"{HEAD} message A {{ B b = 2; map<string, B> m = 1; }} message B {{}}")
     assert normalized(form) == form

@@ -46,12 +46,12 @@ message Order {
 """  # noqa: W293
 
 
-def test_a_schema_knows_its_type() -> None:
+def test_a_schema_has_its_type() -> None:
     """SCH-13"""
     assert parse(TEXT).type is SchemaType.PROTOBUF
 
 
-def test_the_canonical_text_keeps_what_was_written() -> None:
+def test_the_canonical_text_keeps_all_declarations() -> None:
     assert parse(TEXT).canonical() == (
         'syntax = "proto3";\npackage shop;\n\nimport "google/protobuf/timestamp.proto";\n\n'
         "message Order {\n  map<string, Line> lines = 1;\n"
@@ -82,7 +82,7 @@ def test_an_error_has_its_line_and_column() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "x" * ((1 << 20) + 1), "\ud800", "nonsense!", "AAAA"])
-def test_what_is_no_schema_is_refused(text: str) -> None:
+def test_an_invalid_schema_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchema):
         parse(text)
 
@@ -129,7 +129,7 @@ def test_a_missing_dependency_is_named() -> None:
         parse('syntax = "proto3"; import "b.proto"; message A { b.B b = 1; }')
 
 
-# What Confluent's registry takes and protoc does not.
+# Texts that Confluent's registry accepts and protoc rejects.
 
 
 def test_entries_of_maps_may_be_written_out() -> None:
@@ -152,7 +152,7 @@ def test_entries_count_as_messages_only_where_they_are_written_out() -> None:
     }
 
 
-def test_options_that_nobody_defines_are_kept() -> None:
+def test_options_without_a_definition_are_kept() -> None:
     text = (
         'syntax = "proto3";\n\nimport "rules.proto";\n\n'
         "message A {\n  int32 x = 1 [(rules.max) = 5];\n}\n"
@@ -183,7 +183,7 @@ def test_confluents_options_need_no_import() -> None:
 
 
 def test_confluents_options_are_found_in_a_package_that_hides_them() -> None:
-    """Within `io.confluent`, protoc takes `confluent` for that package, and Java does not."""
+    """In `io.confluent`, protoc resolves `confluent` to that package; Java does not."""
     schema = parse(
         'syntax = "proto3"; package io.confluent.shop; import "confluent/meta.proto"; '
         'message A { int32 x = 1 [(confluent.field_meta).doc = "d"]; }'
@@ -192,7 +192,7 @@ def test_confluents_options_are_found_in_a_package_that_hides_them() -> None:
     assert "io.confluent.shop.A" in schema.messages
 
 
-def test_an_error_beside_an_unknown_option_is_told() -> None:
+def test_an_error_next_to_an_unknown_option_is_reported() -> None:
     with pytest.raises(InvalidSchema, match=r"Without its custom options: .*Nope"):
         parse('syntax = "proto3"; import "no.proto"; message A { Nope x = 1 [(y) = 5]; }')
 
@@ -211,8 +211,8 @@ def test_the_text_of_a_descriptor_is_that_schema_again() -> None:
     assert (again.descriptor, again.messages) == (schema.descriptor, schema.messages)
 
 
-def test_what_confluents_python_client_registers_is_read_with_its_payloads() -> None:
-    """SCH-13: it registers a descriptor, and counts the entries of maps as messages."""
+def test_schemas_and_payloads_of_confluents_python_client_are_read() -> None:
+    """SCH-13: the client registers a descriptor and counts map entries as messages."""
     client = SchemaRegistryClient.new_client({"url": "mock://"})
     line = message_type(parse(TEXT), "Order.Line")
     serializer = ProtobufSerializer(line.message_class, client)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.serdes.protobuf.errors import CorruptPayload
+from headrace.serdes.payload_errors import CorruptPayload
 from headrace.serdes.protobuf.messages import MessageType, message_type
 from headrace.serdes.protobuf.parsing import parse
 from headrace.serdes.protobuf.plain_values import json_of, values_of
@@ -64,13 +64,13 @@ def test_values_come_back_as_they_were(thing: MessageType, values: dict[str, Any
 
 
 def _bare(value: Any) -> Any:
-    """Without the fields of inner messages that hold nothing but their defaults."""
+    """Fields of inner messages with only default values are missing."""
     if not isinstance(value, dict):
         return value
     return {name: _bare(each) for name, each in value.items() if each or not isinstance(name, str)}
 
 
-def test_what_may_be_missing_and_is_has_no_value(thing: MessageType) -> None:
+def test_absent_optional_fields_have_no_value(thing: MessageType) -> None:
     found = values_of(thing.decode(b""))
     assert found["large"] == 0
     assert found["by_number"] == {}
@@ -86,11 +86,11 @@ def test_no_nanosecond_is_lost(thing: MessageType) -> None:
     assert found["at"] == "2026-01-02T03:04:05.000000001Z"
 
 
-def test_no_number_is_a_number_for_json(thing: MessageType) -> None:
+def test_nan_is_written_to_and_read_from_json(thing: MessageType) -> None:
     assert math.isnan(values_of(thing.from_json(json_of({"share": math.nan})))["share"])
 
 
-def test_a_time_outside_of_all_calendars_is_told(thing: MessageType) -> None:
+def test_a_time_outside_of_all_calendars_is_an_error(thing: MessageType) -> None:
     message: Any = thing.decode(b"")
     message.at.seconds = 1 << 60
     with pytest.raises(CorruptPayload, match=r"google\.protobuf\.Timestamp"):

@@ -29,7 +29,7 @@ def test_a_file_begins_with_syntax_package_and_imports() -> None:
     )
 
 
-def test_a_message_has_fields_oneofs_and_what_is_nested() -> None:
+def test_a_message_has_fields_oneofs_and_nested_types() -> None:
     text = """message A {
       repeated .b.C c = 1 [packed = true];
       map<string, A.D> m = 2;
@@ -86,7 +86,7 @@ def test_default_and_json_name_come_behind_other_options() -> None:
     assert [option.name for option in options] == ["deprecated", "default", "json_name"]
 
 
-def test_an_edition_knows_visibility_and_reserved_words() -> None:
+def test_an_edition_has_visibility_and_reserved_words() -> None:
     file = read('edition = "2024"; export message A { reserved x; local enum E { Z = 0; } }')
     assert file.messages[0] == Message(
         "A",
@@ -106,6 +106,6 @@ def test_an_edition_knows_visibility_and_reserved_words() -> None:
         ("import x;", "a string belongs here"),
     ],
 )
-def test_what_is_no_statement_is_refused_with_its_place(text: str, reason: str) -> None:
+def test_an_invalid_statement_is_refused_with_its_position(text: str, reason: str) -> None:
     with pytest.raises(InvalidSchema, match=reason):
         read(text)

@@ -56,6 +56,6 @@ def test_an_option_within_brackets_is_read_too() -> None:
         ("option (x = 1;", "')' belongs here"),
     ],
 )
-def test_what_is_no_value_is_refused(text: str, reason: str) -> None:
+def test_an_invalid_value_is_refused(text: str, reason: str) -> None:
     with pytest.raises(InvalidSchema, match=reason.replace(")", r"\)")):
         read(text)

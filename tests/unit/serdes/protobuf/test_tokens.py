@@ -11,7 +11,7 @@ def test_comments_and_blanks_are_left_out() -> None:
     assert texts == ["a", "=", "-", "1.5e+3", ";", ""]
 
 
-def test_a_string_is_one_token_with_what_it_quotes() -> None:
+def test_a_string_is_one_token_with_its_escapes() -> None:
     found = tokens_of(r'"a//b\"c" ' + "'d'")
     assert [token.text for token in found if token.kind is Kind.STRING] == [r'"a//b\"c"', "'d'"]
 
@@ -20,15 +20,15 @@ def test_a_string_is_one_token_with_what_it_quotes() -> None:
     ("text", "where"),
     [
         ("a\n  /* b", "line 2, column 3: the comment has no end"),
-        ('a = "b', "line 1, column 5: no"),
+        ('a = "b', "line 1, column 5: invalid character"),
     ],
 )
-def test_what_has_no_end_is_refused_with_its_place(text: str, where: str) -> None:
+def test_an_unterminated_token_is_refused_with_its_position(text: str, where: str) -> None:
     with pytest.raises(InvalidSchema, match=where):
         tokens_of(text)
 
 
-def test_many_comments_without_an_end_cost_no_more_than_one() -> None:
+def test_many_unterminated_comments_cost_as_much_as_one() -> None:
     with pytest.raises(InvalidSchema, match="line 1, column 1"):
         tokens_of("/* " * 300_000)
 
@@ -42,5 +42,5 @@ def test_many_comments_without_an_end_cost_no_more_than_one() -> None:
         ('"é"', "é".encode()),
     ],
 )
-def test_escapes_stand_for_bytes(token: str, value: bytes) -> None:
+def test_escapes_denote_bytes(token: str, value: bytes) -> None:
     assert unquoted(token) == value

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.spark.decoding.avro.decoder import AvroDecoder
-from headrace.spark.decoding.avro.rows import NESTED_MAX, RowReader
-from headrace.spark.decoding.avro.schemas import avro_schema
+from headrace.spark.decoding.avro.rows import RowReader
 from headrace.spark.decoding.errors import InvalidSchema
 
 Schema = dict[str, Any]
@@ -97,8 +96,8 @@ def test_a_value_is_read_as_it_was_written(type_: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize("more", [[], [("xs", {"type": "array", "items": "int"})]])
-def test_logical_types_that_spark_lacks_are_read_as_what_they_are_written_as(more: Any) -> None:
-    """A flat schema is read by compiled code, the other one by fastavro."""
+def test_logical_types_that_spark_lacks_are_read_as_their_base_type(more: Any) -> None:
+    """A flat schema is read by compiled code, the other one row by row."""
     uuid = {"type": "string", "logicalType": "uuid"}
     clock = {"type": "int", "logicalType": "time-millis"}
     plain = encode(record(("u", "string"), ("c", "int"), *more), {"u": "no", "c": 7, "xs": []})
@@ -121,15 +120,15 @@ GOOD = encode(FLAT, {"id": 1, "name": "ab", "ok": True, "n": None})
         (b"", "ends within id"),
         (GOOD[:-1], "ends within n"),
         (GOOD + b"x", "1 bytes follow it"),
-        (b"\xff" * 11, "no BIGINT for id at byte 0"),
+        (b"\xff" * 11, "invalid BIGINT for id at byte 0"),
         (b"\x02\x09ab", "name cannot be so long, at byte 1"),
         (b"\x02\x01", "name cannot be so long, at byte 1"),
-        (b"\x02\x04ab\x02\x00", "ok is no boolean, at byte 4"),
+        (b"\x02\x04ab\x02\x00", "ok is not a boolean, at byte 4"),
         (b"\x02\x04ab\x01\x04", "n has no such branch, at byte 5"),
-        (b"\x02\x04ab\x01\x02" + b"\xfe\xff\xff\xff\x7f", "no INT for n at byte 6"),
+        (b"\x02\x04ab\x01\x02" + b"\xfe\xff\xff\xff\x7f", "invalid INT for n at byte 6"),
     ],
 )
-def test_a_bad_payload_says_why(payload: bytes, why: str) -> None:
+def test_a_bad_payload_has_an_error_with_the_reason(payload: bytes, why: str) -> None:
     ((row, error), (next_row, next_error)) = read([payload, GOOD], FLAT)
     assert set(row.values()) == {None}
     assert error == f"not a record of this Avro schema: {why}"
@@ -166,7 +165,7 @@ def test_a_time_beyond_all_calendars_makes_its_row_bad() -> None:
     assert error.endswith("is not a TIMESTAMP")
 
 
-def test_milliseconds_that_no_timestamp_holds_are_named_where_records_are_read_one_by_one() -> None:
+def test_row_by_row_reading_reports_milliseconds_out_of_range() -> None:
     more = (("u", ["int", "string"]), ("m", {"type": "map", "values": "int"}))
     schema = record(("t", {"type": "long", "logicalType": "timestamp-millis"}), *more)
     payload = encode(record(("t", "long"), *more), {"t": 1 << 62, "u": 1, "m": {}})
@@ -178,21 +177,30 @@ def test_milliseconds_that_no_timestamp_holds_are_named_where_records_are_read_o
     )
 
 
-@pytest.mark.parametrize("millis", [1 << 62, 1_772_366_400_000_000])
-def test_a_time_that_python_cannot_hold_is_told_where_another_schema_is_read(millis: int) -> None:
+def test_a_time_beyond_python_s_calendar_is_read_row_by_row_too() -> None:
     writer = record(("t", {"type": "long", "logicalType": "timestamp-millis"}))
     new = {"name": "n", "type": {"type": "map", "values": "int"}, "default": {}}
-    payload = encode(record(("t", "long")), {"t": millis})
-    ((_, error),) = read([payload], writer, record(*writer["fields"], new))
-    assert error is not None
-    assert error.endswith("a time beyond the years 1 to 9999; is its unit another?")
+    payload = encode(record(("t", "long")), {"t": 1_772_366_400_000_000})
+    decoded = decoder(writer, record(*writer["fields"], new)).decode(pa.array([payload]))
+    assert decoded.errors.to_pylist() == [None]
+    assert decoded.columns.column("t").cast("int64").to_pylist() == [1_772_366_400_000_000_000]
+
+
+@pytest.mark.parametrize("more", [[], [("xs", {"type": "array", "items": "int"})]])
+def test_a_time_keeps_its_writer_s_unit(more: Any) -> None:
+    """Flat rows are projected column by column, others are resolved row by row."""
+    writer = record(("t", {"type": "long", "logicalType": "timestamp-millis"}), *more)
+    reader = record(("t", {"type": "long", "logicalType": "timestamp-micros"}), *more)
+    moment = dt.datetime(2026, 11, 17, 9, 18, 17, 123000, tzinfo=dt.UTC)
+    ((row, error),) = read([encode(writer, {"t": moment, "xs": []})], writer, reader)
+    assert (row["t"], error) == (moment, None)
 
 
 def test_tombstones_are_rows_of_nulls() -> None:
     assert read([None], FLAT) == [(dict.fromkeys(("id", "name", "ok", "n")), None)]
 
 
-def test_nested_payloads_that_are_bad_say_so_too() -> None:
+def test_bad_nested_payloads_have_an_error_too() -> None:
     schema = record(("xs", {"type": "array", "items": "long"}))
     rows = read([b"\xff\xff", encode(schema, {"xs": [1]}), b"\x02", None], schema)
     assert [row for row, _ in rows] == [{"xs": None}, {"xs": [1]}, {"xs": None}, {"xs": None}]
@@ -213,7 +221,7 @@ def test_a_reader_may_widen_drop_and_default() -> None:
     assert [set(row.values()) for row, _ in rows[1:]] == [{None}, {None}]
 
 
-def test_a_reader_may_know_a_field_by_another_name() -> None:
+def test_a_reader_may_rename_a_field_by_an_alias() -> None:
     reader = record({"name": "label", "aliases": ["name"], "type": "string"})
     assert read([GOOD], FLAT, reader) == [({"label": "ab"}, None)]
 
@@ -232,9 +240,12 @@ def test_a_reader_that_takes_no_null_makes_such_rows_bad() -> None:
     [
         ('{"type": "record"', "cannot be read"),
         ('"string"', "rows need a record"),
-        ('{"type": "record", "name": "R", "fields": [{"name": "x", "type": "Nobody"}]}', "Nobody"),
+        (
+            '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "Absent"}]}',
+            "Absent",
+        ),
         (json.dumps(record(("x", {"type": "array", "items": "null"}))), "take no bytes"),
-        (json.dumps(record(("x", ["null", "Event"]))), "holds itself.* recursiveFieldMaxDepth"),
+        (json.dumps(record(("x", ["null", "Event"]))), "contains itself.* recursiveFieldMaxDepth"),
         ("[" * 100_000, "cannot be read"),
         ("null", "cannot be read"),
         ("17", "cannot be read"),
@@ -242,7 +253,7 @@ def test_a_reader_that_takes_no_null_makes_such_rows_bad() -> None:
 )
 def test_a_schema_that_rows_cannot_have_is_refused(schema: str, why: str) -> None:
     with pytest.raises(InvalidSchema, match=why):
-        avro_schema(schema)
+        AvroDecoder(schema, schema).schema  # noqa: B018
 
 
 def test_a_schema_may_refer_to_others() -> None:
@@ -326,21 +337,21 @@ def test_a_reader_that_adds_a_column_keeps_members() -> None:
 
 
 @pytest.mark.parametrize(("type_", "value"), [*SHAPES, *((MIXED["fields"][1]["type"], "x"),)])
-def test_plain_rows_are_what_columns_and_fastavro_have(type_: Any, value: Any) -> None:
-    """The compiled walk and fastavro on one side, plain Python on the other."""
+def test_rows_equal_columns(type_: Any, value: Any) -> None:
+    """Flat schemas are read by compiled code; the row reader agrees with it."""
     schema = record(("before", "int"), ("x", type_), ("after", "string"))
     payload = encode(schema, {"before": 7, "x": value, "after": "end"})
     made = decoder(schema)
-    plain = RowReader(made.writer).record(payload)
+    plain = RowReader(made.writer, made.reader).record(payload)
     assert pa.RecordBatch.from_pylist([plain], made.schema).to_pylist() == [
         row for row, _ in read([payload], schema)
     ]
 
 
 @pytest.mark.parametrize("payload", [GOOD[:-1], GOOD + b"x", b"\xff" * 11, b"\x02\x09ab", b""])
-def test_plain_rows_refuse_what_columns_refuse(payload: bytes) -> None:
+def test_plain_rows_refuse_the_payloads_that_columns_refuse(payload: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        RowReader(decoder(FLAT).writer).record(payload)
+        RowReader(decoder(FLAT).writer, decoder(FLAT).reader).record(payload)
 
 
 LIST = record(("id", "int"), ("next", ["null", "Event"]))
@@ -358,7 +369,7 @@ def chain(length: int) -> bytes:
         (3, {"id": 1, "next": {"id": 1, "next": {"id": 1}}}),
     ],
 )
-def test_a_record_that_holds_itself_is_cut_off_at_a_depth(depth: int, row: Any) -> None:
+def test_a_recursive_record_is_limited_in_depth(depth: int, row: Any) -> None:
     """As Spark's recursiveFieldMaxDepth has it: 1 leaves out what would hold the record again."""
     text = json.dumps(LIST)
     made = AvroDecoder(text, text, recursive_depth_max=depth)
@@ -378,20 +389,19 @@ def test_a_tree_is_cut_off_where_its_children_begin() -> None:
 
 @pytest.mark.parametrize("is_resolved", [False, True])
 def test_a_payload_that_nests_without_end_is_a_bad_row(is_resolved: bool) -> None:
-    """fastavro would follow it until the process has no stack left."""
     reader = record(("id", "long"), ("next", ["null", "Event"])) if is_resolved else LIST
     made = AvroDecoder(json.dumps(LIST), json.dumps(reader), recursive_depth_max=2)
     decoded = made.decode(pa.array([chain(500_000), chain(3)]))
     assert decoded.errors.to_pylist() == [
-        f"not a record of this Avro schema: it nests more than {NESTED_MAX} deep",
+        "not a record of this Avro schema: it nests too deep",
         None,
     ]
     assert decoded.columns.to_pylist()[1] == {"id": 1, "next": {"id": 1}}
 
 
-def test_a_record_that_holds_itself_often_is_refused_where_it_would_become_too_large() -> None:
+def test_a_recursive_record_that_grows_too_large_is_refused() -> None:
     many = record(*((f"f{number}", ["null", "Event"]) for number in range(5)), ("id", "int"))
     with pytest.raises(
         InvalidSchema, match=r"more than 20,000 parts.*lower recursiveFieldMaxDepth"
     ):
-        avro_schema(json.dumps(many), recursive_depth_max=15)
+        AvroDecoder(json.dumps(many), json.dumps(many), recursive_depth_max=15).schema  # noqa: B018

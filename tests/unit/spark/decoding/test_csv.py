@@ -52,7 +52,7 @@ def test_quotes_may_be_escaped_by_a_sign(payload: bytes, text: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [rb'"a\"', rb'"a\",7', rb'"a\\\",7'])
-def test_a_quote_that_only_seems_to_close_is_told(payload: bytes) -> None:
+def test_a_quote_that_only_seems_to_close_is_reported(payload: bytes) -> None:
     ((_, error),) = read(payload, ddl="s STRING, n INT", escape="\\")
     assert error == "not CSV: a quote is not closed, at byte 1"
 
@@ -61,7 +61,7 @@ def test_without_the_option_a_backslash_is_a_letter_like_others() -> None:
     assert read(rb'"a\",7', ddl="s STRING, n INT") == [(("a\\", 7), None)]
 
 
-def test_a_number_with_escapes_is_none() -> None:
+def test_a_number_with_escapes_is_an_error() -> None:
     ((_, error),) = read(rb'"1\"2"', ddl="n INT", escape="\\")
     assert error == "n: '1\\\\\"2' is not a INT"
 
@@ -98,7 +98,7 @@ def test_numbers_are_read_as_people_write_them(text: bytes, expected: float | No
         (b"1,\xff,,,", "the payload is not UTF-8"),
     ],
 )
-def test_a_bad_line_says_why(payload: bytes, expected: str) -> None:
+def test_a_bad_line_has_an_error_with_the_reason(payload: bytes, expected: str) -> None:
     assert read(payload) == [((None,) * 5, expected)]
 
 

@@ -78,6 +78,6 @@ def test_a_type_is_written_as_it_is_read() -> None:
         ("x " + "ARRAY<" * 50 + "INT" + ">" * 50, "nests types more than 32 deep"),
     ],
 )
-def test_what_is_no_schema_is_refused_with_the_reason(ddl: str, why: str) -> None:
+def test_an_invalid_schema_is_refused_with_the_reason(ddl: str, why: str) -> None:
     with pytest.raises(InvalidSchema, match=why):
         schema_of(ddl)

@@ -21,7 +21,7 @@ def read(ddl: str, *payloads: bytes | None) -> list[tuple[dict[str, Any], str | 
 
 
 def value(ddl_type: str, json_text: str) -> Any:
-    """What a value becomes in a column of this type."""
+    """Return a value as a column of this type has it."""
     ((row, error),) = read(f"x {ddl_type}", f'{{"x": {json_text}}}'.encode())
     assert error is None
     return row["x"]
@@ -99,9 +99,7 @@ def error(ddl: str, payload: bytes) -> str | None:
         ("ARRAY<STRUCT<a: INT>>", '[{"a": 1}, null, {}]', [{"a": 1}, None, {"a": None}]),
     ],
 )
-def test_a_value_becomes_what_spark_would_read(
-    ddl_type: str, json_text: str, expected: Any
-) -> None:
+def test_a_value_is_read_as_by_spark(ddl_type: str, json_text: str, expected: Any) -> None:
     assert value(ddl_type, json_text) == expected
 
 
@@ -118,7 +116,7 @@ def test_missing_fields_are_null_and_further_ones_are_passed_over() -> None:
     ]
 
 
-def test_of_two_fields_with_one_name_the_last_holds() -> None:
+def test_the_last_of_two_fields_with_one_name_counts() -> None:
     assert read("a INT", b'{"a": 1, "a": 2}') == [({"a": 2}, None)]
 
 
@@ -165,7 +163,7 @@ def test_tombstones_and_nulls_are_rows_of_nulls_without_an_error() -> None:
         (b'{"a": [1]}', "a: '[1]' is not a INT"),
     ],
 )
-def test_a_bad_payload_says_why(payload: bytes, expected: str) -> None:
+def test_a_bad_payload_has_an_error_with_the_reason(payload: bytes, expected: str) -> None:
     assert error("a INT", payload) == expected
 
 
@@ -238,7 +236,7 @@ def test_a_slice_of_payloads_is_read_from_its_own_beginning() -> None:
     assert decoded.errors.to_pylist() == [None, "not JSON: ends too early, at byte 5"]
 
 
-def test_no_payloads_are_no_rows() -> None:
+def test_zero_payloads_are_zero_rows() -> None:
     assert read("a INT, s STRUCT<b: ARRAY<INT>>") == []
 
 

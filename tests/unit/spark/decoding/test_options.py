@@ -1,4 +1,4 @@
-"""Which decoder a source's options ask for, and what is wrong with them."""
+"""The decoder of a source's options, and the errors for wrong ones."""
 
 import json
 import subprocess
@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from headrace.spark.decoding import InvalidFormatOption, decoder_of
+from headrace.spark.decoding.errors import InvalidFormatOption
+from headrace.spark.decoding.formats import decoder_of
 
 AVRO = json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]})
 
@@ -49,10 +50,13 @@ def test_a_registry_may_be_among_the_clients_properties() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"format": "xml"}, "there are bytes, json, csv, avro, protobuf"),
+        ({"format": "xml"}, "use one of bytes, json, csv, avro, protobuf"),
         ({"format": "json"}, "json needs the option schema, such as `id BIGINT"),
         ({"format": "csv", "schema": "a INT", "delimiter": "||"}, "delimiter is one ASCII sign"),
-        ({"format": "csv", "schema": "a INT", "header": "yes"}, "header is true or false"),
+        (
+            {"format": "csv", "schema": "a INT", "header": "yes"},
+            "header is .* must be true or false",
+        ),
         ({"format": "csv", "schema": "a INT", "escape": "ab"}, "escape is one ASCII sign"),
         ({"format": "csv", "schema": "a INT", "escape": ","}, "other than the delimiter"),
         (
@@ -60,18 +64,22 @@ def test_a_registry_may_be_among_the_clients_properties() -> None:
             "recursiveFieldMaxDepth is a number up to 15, not '16'",
         ),
         ({"format": "avro", "schema": "/nowhere/x.avsc"}, "neither a schema nor a file"),
-        ({"format": "csv", "schema": "a INT", "schema.registry.url": "http://h"}, "no registry"),
+        (
+            {"format": "csv", "schema": "a INT", "schema.registry.url": "http://h"},
+            "does not support a registry",
+        ),
     ],
 )
-def test_wrong_options_are_refused_with_what_is_right(options: dict[str, str], why: str) -> None:
+def test_invalid_options_are_refused_with_valid_ones(options: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidFormatOption, match=why):
         decoder_of(options)
 
 
 def test_planning_a_query_does_not_load_the_compiler() -> None:
     program = (
-        "import sys; from headrace.spark.decoding import decoder_of;"
+        "import sys; from headrace.spark.decoding.formats import decoder_of;"
         "decoder_of({'format': 'json', 'schema': 'a INT'}).schema;"
+        "decoder_of({'format': 'csv', 'schema': 'a INT'}).schema;"
         f"decoder_of({{'format': 'avro', 'schema': {AVRO!r}}}).schema;"
         "sys.exit('numba' in sys.modules)"
     )

@@ -70,7 +70,7 @@ def test_a_message_becomes_a_row() -> None:
     ]
 
 
-def test_what_was_not_set_is_null_where_that_can_be_told() -> None:
+def test_unset_fields_with_presence_are_null() -> None:
     (row,) = decoder().decode(pa.array([b""])).columns.to_pylist()
     assert (row["id"], row["kind"], row["lines"]) == (0, "UNKNOWN", [])
     assert (row["note"], row["at"], row["card"]) == (None, None, None)
@@ -104,13 +104,13 @@ def test_an_unknown_message_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_schema_that_protoc_refuses_is_refused_with_its_reason() -> None:
-    with pytest.raises(InvalidSchema, match="not right: line 1, column 41: "):
+    with pytest.raises(InvalidSchema, match="invalid: line 1, column 41: "):
         compile_proto("syntax = 'proto3'; message X { in x = 1 }")
 
 
-def test_a_message_that_holds_itself_is_refused() -> None:
+def test_a_recursive_message_is_refused() -> None:
     loop = compile_proto('syntax = "proto3"; message Node { Node next = 1; }')
-    with pytest.raises(InvalidSchema, match="holds itself"):
+    with pytest.raises(InvalidSchema, match="contains itself"):
         _ = ProtobufDecoder(loop, "").schema
 
 

@@ -14,8 +14,9 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from headrace.serdes.registry_client.connections import ATTEMPTS
-from headrace.spark.decoding import InvalidFormatOption, RegistryUnavailable, decoder_of
+from headrace.schema_clients.registry_client.connections import ATTEMPTS
+from headrace.spark.decoding.errors import InvalidFormatOption, RegistryUnavailable
+from headrace.spark.decoding.formats import decoder_of
 from headrace.spark.decoding.registry.client import Registry
 
 V1 = {"type": "record", "name": "E", "fields": [{"name": "id", "type": "int"}]}
@@ -158,7 +159,7 @@ def test_a_given_schema_is_the_readers(registry: FakeRegistry) -> None:
     assert rows_of(options, [framed(1, avro(V1, {"id": 6}))]) == [({"id": 6, "note": None}, None)]
 
 
-def test_a_schema_is_asked_for_once(registry: FakeRegistry) -> None:
+def test_a_schema_is_requested_once(registry: FakeRegistry) -> None:
     registry.add(1, V1)
     options = {"format": "avro", "schema": json.dumps(V1), "schema.registry.url": registry.url}
     decoder = decoder_of(options)
@@ -194,9 +195,9 @@ def test_protobuf_names_the_message_by_indexes(registry: FakeRegistry) -> None:
         ],
     )
     assert rows[0] == ({"y": "hi"}, None)
-    assert rows[1] == ({"y": None}, "it is a message A, not B")
+    assert rows[1] == ({"y": None}, "its message is A, not B")
     assert str(rows[2][1]).startswith("not in the registry's wire format")
-    assert rows[3][1] == "it is a message that its schema lacks, not B"
+    assert rows[3][1] == "its message is missing in its schema, not B"
 
 
 def test_json_takes_its_columns_from_the_json_schema(registry: FakeRegistry) -> None:
@@ -212,17 +213,17 @@ def test_a_schema_of_another_type_makes_its_rows_bad(registry: FakeRegistry) -> 
     registry.add(3, PROTO, "PROTOBUF")
     options = {"format": "avro", "schema": json.dumps(V1), "schema.registry.url": registry.url}
     rows = rows_of(options, [framed(3, b"\x02")])
-    assert rows[0][1] == "schema 3 cannot be read: it is of type PROTOBUF, not AVRO"
+    assert rows[0][1] == "schema 3 cannot be read: its type is PROTOBUF, not AVRO"
 
 
-def test_garbage_does_not_ask_for_every_id_that_it_looks_like(registry: FakeRegistry) -> None:
+def test_garbage_does_not_request_every_id_it_resembles(registry: FakeRegistry) -> None:
     options = {"format": "avro", "schema": json.dumps(V1), "schema.registry.url": registry.url}
     rows = rows_of(options, [framed(id_, b"") for id_ in range(500)])
     assert all(error is not None for _, error in rows)
     assert len(registry.asked) < 150
 
 
-def test_a_registry_that_comes_back_is_asked_again(registry: FakeRegistry) -> None:
+def test_a_registry_that_comes_back_is_queried_again(registry: FakeRegistry) -> None:
     registry.add(1, V1)
     registry.failures = ATTEMPTS - 1
     found = Registry(registry.url, sleep=lambda _: None).schema(1)

@@ -1,4 +1,4 @@
-"""Which columns make records, and what is said of those that do not."""
+"""Columns that make records, and the errors for others."""
 
 import datetime
 
@@ -81,28 +81,28 @@ def test_the_option_topic_goes_before_the_column() -> None:
     assert columns.rows(pa.record_batch({"value": ["a"], "topic": ["x"]})).topics is None
 
 
-def test_what_the_source_adds_is_no_hindrance_to_copying_a_topic() -> None:
+def test_columns_added_by_the_source_do_not_prevent_copying_a_topic() -> None:
     columns_of(
         schema(value=BinaryType(), offset=LongType(), timestampType=IntegerType()), options()
     )
 
 
 @pytest.mark.parametrize(
-    ("columns", "topic", "said"),
+    ("columns", "topic", "error"),
     [
         ({"key": StringType()}, "out", "no column `value`"),
         ({"value": LongType()}, "out", "`value` is bigint and must be STRING or BINARY"),
         ({"value": StringType(), "key": IntegerType()}, "out", "`key` is int"),
-        ({"value": StringType()}, None, "Set the option topic, or add a column `topic`"),
+        ({"value": StringType()}, None, "set the option topic, or add a column `topic`"),
         ({"value": StringType(), "extra": LongType()}, "out", "`extra` would not be written"),
         ({"value": StringType(), "partition": LongType()}, "out", "must be INT; cast it"),
         ({"value": StringType(), "headers": StringType()}, "out", "must be ARRAY<STRUCT"),
     ],
 )
 def test_wrong_columns_are_named(
-    columns: dict[str, DataType], topic: str | None, said: str
+    columns: dict[str, DataType], topic: str | None, error: str
 ) -> None:
-    with pytest.raises(WrongColumns, match=said):
+    with pytest.raises(WrongColumns, match=error):
         columns_of(schema(**columns), options(topic=topic))
 
 
@@ -121,7 +121,7 @@ def test_json_takes_the_columns_that_have_no_other_part() -> None:
     assert rows.values == [b'{"id":7,"name":"ada"}']
 
 
-def test_json_takes_the_columns_that_it_is_told_to() -> None:
+def test_json_writes_the_configured_columns() -> None:
     columns = columns_of(
         schema(key=StringType(), id=LongType(), name=StringType()),
         options(is_json=True, value_columns=("key", "id")),
@@ -130,7 +130,7 @@ def test_json_takes_the_columns_that_it_is_told_to() -> None:
     assert rows.values == [b'{"key":"k","id":7}']
 
 
-def test_json_leaves_a_column_alone_whose_type_does_not_fit_the_part_of_its_name() -> None:
+def test_json_keeps_a_column_whose_type_does_not_fit_its_name() -> None:
     columns = columns_of(schema(id=LongType(), timestamp=LongType()), options(is_json=True))
     rows = columns.rows(pa.record_batch({"id": [7], "timestamp": [1]}))
     assert rows.timestamps_ms is None
@@ -147,5 +147,5 @@ def test_json_keeps_the_time_that_the_record_has_too() -> None:
 
 
 def test_json_of_a_column_that_is_not_there_is_refused() -> None:
-    with pytest.raises(WrongColumns, match=r"value\.columns names `nmae`"):
+    with pytest.raises(WrongColumns, match=r"value\.columns names the unknown column `nmae`"):
         columns_of(schema(name=StringType()), options(is_json=True, value_columns=("nmae",)))

@@ -1,4 +1,4 @@
-"""Which of several failures is told when a producer gives up."""
+"""The one of several failures that a producer reports."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -20,7 +20,7 @@ class Message:
 
 
 class Outcomes:
-    """Takes librdkafka's place: each poll tells of the next record."""
+    """Takes librdkafka's place: each poll reports the next record."""
 
     def __init__(self, tell: Callable[[KafkaError, Any], None], *codes: int) -> None:
         self._tell = tell
@@ -41,12 +41,12 @@ def producer_with(*codes: int) -> SinkProducer:
     return made
 
 
-def test_the_reason_is_told_and_not_what_was_given_up_with_it() -> None:
-    """Also where librdkafka tells of a record that it purged first."""
+def test_the_cause_is_reported_instead_of_purged_records() -> None:
+    """Also if librdkafka reports a purged record first."""
     with pytest.raises(SinkError, match=r"max\.message\.bytes"):
         producer_with(KafkaError._PURGE_QUEUE, KafkaError.MSG_SIZE_TOO_LARGE).flush()
 
 
-def test_what_was_given_up_is_told_where_nothing_explains_it() -> None:
+def test_purged_records_are_reported_without_another_cause() -> None:
     with pytest.raises(HeadraceError, match="PURGE_QUEUE"):
         producer_with(KafkaError._PURGE_QUEUE, KafkaError._PURGE_QUEUE).flush()

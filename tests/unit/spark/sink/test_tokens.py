@@ -1,4 +1,4 @@
-"""What the token topic says, by its bytes."""
+"""The records of the token topic, as bytes."""
 
 import msgspec
 
@@ -54,7 +54,7 @@ def test_a_token_of_an_aborted_transaction_does_not_count() -> None:
     assert not history(token(3, producer=7), marker(7, ControlType.ABORT)).has(prepared(3, 7))
 
 
-def test_another_producers_marker_says_nothing() -> None:
+def test_another_producers_marker_is_ignored() -> None:
     assert not history(token(3, producer=7), marker(8)).has(prepared(3, 7))
 
 
@@ -69,7 +69,7 @@ def test_tokens_of_several_batches_in_one_piece_are_all_seen() -> None:
     assert found.committed == {(0, 7, 0), (1, 8, 0)}
 
 
-def test_writers_with_similar_names_do_not_meet() -> None:
+def test_writers_with_similar_names_are_separate() -> None:
     found = history(token(1, producer=7, writer=f"{WRITER}/2"), marker(7))
     assert found.committed == set()
     assert token_key(f"{WRITER}/epoch", 1) != decision_key(WRITER)

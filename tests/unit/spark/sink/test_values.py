@@ -9,7 +9,7 @@ import pyarrow as pa
 from headrace.spark.sink.values import json_values
 
 
-def test_types_become_what_spark_makes_of_them() -> None:
+def test_types_are_converted_as_by_spark() -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=datetime.UTC)
     batch = pa.record_batch(
         {

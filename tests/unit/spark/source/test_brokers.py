@@ -1,4 +1,4 @@
-"""One client per process: what is asked of a cluster again and again costs no more than it must."""
+"""One client per process: polling costs one request to each leader."""
 
 import itertools
 import socket
@@ -48,7 +48,7 @@ LOOKS = 20
 
 
 class CountingCluster:
-    """One broker with one partition of `orders`, which counts what it is asked."""
+    """One broker with one partition of `orders`, which counts requests."""
 
     def __init__(self) -> None:
         self.connections: Counter[str] = Counter()
@@ -80,7 +80,7 @@ class CountingCluster:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> CountingCluster:
-    """A process that has no clients yet, and whose connections all lead there."""
+    """A process without clients, whose connections all lead to a counting cluster."""
     counting = CountingCluster()
     monkeypatch.setattr(brokers, "_kept", threading.local())
     for module in (addresses, connection):
@@ -89,7 +89,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> CountingCluster:
 
 
 def follow(cluster: CountingCluster) -> None:
-    """A stream whose planning process is asked for the end of the next batch, ever again."""
+    """Poll the end of the next batch of a stream many times."""
     reader = StreamReader(parse(OPTIONS, is_streaming=True), StructType(), None)
     end = reader.initialOffset()
     for _ in range(LOOKS):
@@ -98,17 +98,17 @@ def follow(cluster: CountingCluster) -> None:
     assert end == {"orders": {"0": cluster.end}}
 
 
-def test_streams_of_a_process_share_a_client_that_asks_for_metadata_once(
+def test_streams_of_a_process_share_a_client_and_its_metadata(
     cluster: CountingCluster,
 ) -> None:
-    """Spark looks for the end all the time: each look is one request to the leader."""
+    """Spark polls the end all the time: each poll is one request to the leader."""
     follow(cluster)
     follow(cluster)
     assert cluster.connections == {"seed": 1, "leader": 1}
     assert cluster.requests == {ApiKey.METADATA: 1, ApiKey.LIST_OFFSETS: 2 * (1 + LOOKS)}
 
 
-def test_metadata_that_is_too_old_is_asked_for_anew(
+def test_metadata_that_is_too_old_is_requested_again(
     cluster: CountingCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     minutes = itertools.count(step=60.001)

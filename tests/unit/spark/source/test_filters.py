@@ -17,8 +17,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.filters import pushed
-from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.planning import Range
 
 RANGES = [Range(TopicPartition(topic, index), 0, 100) for topic in ("a", "b") for index in (0, 1)]
@@ -47,7 +47,7 @@ def test_offsets_are_bounded(given: Filter, bounds: tuple[int, int]) -> None:
     assert {(first, end) for _, _, first, end in left(given)} == {bounds}
 
 
-def test_bounds_that_exclude_each_other_leave_nothing() -> None:
+def test_contradicting_bounds_read_no_rows() -> None:
     assert left(GreaterThan(OFFSET, 50), LessThan(OFFSET, 20)) == []
 
 
@@ -64,7 +64,7 @@ def test_bounds_that_exclude_each_other_leave_nothing() -> None:
         (Not(StringStartsWith(TOPIC, "a")), {("a", 0), ("a", 1), ("b", 0), ("b", 1)}),
     ],
 )
-def test_places_are_chosen(given: Filter, places: set[tuple[str, int]]) -> None:
+def test_filters_choose_partitions(given: Filter, places: set[tuple[str, int]]) -> None:
     assert {(topic, partition) for topic, partition, _, _ in left(given)} == places
 
 
@@ -78,10 +78,10 @@ def test_places_are_chosen(given: Filter, places: set[tuple[str, int]]) -> None:
         (GreaterThan(TIME, "yesterday"), None),
     ],
 )
-def test_only_the_earliest_time_says_where_to_begin(given: Any, earliest_ms: int | None) -> None:
+def test_only_the_earliest_time_determines_the_start(given: Any, earliest_ms: int | None) -> None:
     """A later record may carry an earlier time, so the latest time excludes nothing."""
     assert pushed([given]).timestamp_ms_min == earliest_ms
 
 
-def test_columns_of_the_payload_are_no_places() -> None:
+def test_columns_of_the_payload_are_not_record_positions() -> None:
     assert len(list(pushed([EqualTo(PARTITION, 9)], prefix="kafka_").narrowed(RANGES))) == 4

@@ -1,4 +1,4 @@
-"""What the process of a stream loads before it does anything."""
+"""The modules that the process of a stream imports first."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 
-def test_who_plans_a_stream_of_topics_loads_no_parquet() -> None:
+def test_planning_a_stream_of_topics_loads_no_parquet() -> None:
     """Only tasks write files; each stream on a cluster would pay for it when it starts."""
     code = (
         "import sys, headrace.spark.source.source, headrace.spark.source.stream_reader;"

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.limits import admitted
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.offsets import Positions
 
 
 def positions(*offsets: int) -> Positions:
@@ -15,7 +16,7 @@ def test_without_limits_a_batch_goes_to_the_end() -> None:
     assert admitted(positions(1, 2), positions(5, 9), None) == positions(5, 9)
 
 
-def test_rows_are_shared_by_what_waits() -> None:
+def test_rows_are_shared_in_proportion_to_the_backlog() -> None:
     assert admitted(positions(0, 0), positions(900, 100), 100) == positions(90, 10)
 
 
@@ -35,7 +36,7 @@ def test_a_partition_that_was_added_takes_part() -> None:
     assert admitted(positions(10), positions(10, 7), 100) == positions(10, 7)
 
 
-def test_a_record_beside_a_backlog_that_never_ends_does_not_wait_for_ever() -> None:
+def test_a_record_beside_an_endless_backlog_is_read_in_time() -> None:
     """As with the stock connector: a share below one record is one record."""
     assert admitted(positions(0, 0), positions(1_000_000, 1), 1000) == positions(999, 1)
     sizes = dict(zip(positions(0, 0), (100.0, 5_000.0), strict=True))

@@ -1,17 +1,13 @@
-"""Options: the stock connector's spellings, and refusals that name what is wrong."""
+"""Options: the stock connector's spellings, and errors that name the option."""
 
 import re
 from contextlib import nullcontext
 
 import pytest
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source.errors import InvalidOption
-from headrace.spark.source.offsets import (
-    EARLIEST,
-    LATEST,
-    TopicPartition,
-    check_same_partitions,
-)
+from headrace.spark.source.offsets import EARLIEST, LATEST, check_same_partitions
 from headrace.spark.source.options import Unmatched, check, parse, parse_rows
 
 ORDERS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
@@ -30,7 +26,7 @@ def test_names_are_taken_in_any_case() -> None:
     assert (options.rows_max, options.fails_on_data_loss) == (7, False)
 
 
-def test_a_name_that_is_no_option_is_refused_and_one_of_others_is_not() -> None:
+def test_unknown_options_are_refused_except_those_of_other_programs() -> None:
     with pytest.raises(InvalidOption, match="did you mean maxOffsetsPerTrigger"):
         parse({**ORDERS, "maxOffsetPerTrigger": "7"}, is_streaming=True)
     with pytest.raises(InvalidOption, match="there is no option rows"):
@@ -57,7 +53,7 @@ def test_one_time_for_all_comes_before_times_by_partition_and_these_before_offse
     assert for_all.timestamp_ms == 9
 
 
-def test_a_time_without_a_record_is_an_error_unless_latest_is_said() -> None:
+def test_a_time_without_a_record_is_an_error_by_default() -> None:
     given = {**ORDERS, "startingTimestamp": "9"}
     strategy = {"startingOffsetsByTimestampStrategy": "latest"}
     assert parse(given, is_streaming=True).start.unmatched is Unmatched.ERROR
@@ -71,7 +67,7 @@ def test_properties_of_the_client_lose_their_prefix_and_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "error"),
     [
         ({"subscribe": "t"}, "kafka.bootstrap.servers is missing"),
         ({"kafka.bootstrap.servers": "h:1"}, "none is given"),
@@ -82,28 +78,31 @@ def test_properties_of_the_client_lose_their_prefix_and_are_not_shown() -> None:
         ({**ORDERS, "startingTimestamp": str(1 << 63)}, "it must be milliseconds since 1970"),
         (
             {**ORDERS, "startingOffsetsByTimestamp": '{"orders": {"0": 5, "1": -3}}'},
-            "startingOffsetsByTimestamp has -3 for orders-1; times are milliseconds since 1970, and"
-            " the earliest and latest offset are said by startingOffsets",
+            "startingOffsetsByTimestamp has -3 for orders-1; times are milliseconds since 1970. Use"
+            " startingOffsets for the earliest and latest offset",
         ),
-        ({**ORDERS, "endingOffsets": "latest"}, "a stream has no end"),
+        ({**ORDERS, "endingOffsets": "latest"}, "is for batches only"),
         ({**ORDERS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is '0'"),
         ({**ORDERS, "maxBytesPerTrigger": "1g"}, "maxBytesPerTrigger is '1g'"),
         ({**ORDERS, "failOnDataLoss": "maybe"}, "must be true or false"),
         ({**ORDERS, "kafka.auto.offset.reset": "earliest"}, "startingOffsets instead"),
         ({**ORDERS, "kafka.secuirty.protocol": "SSL"}, "did you mean kafka.security.protocol"),
         ({**ORDERS, "isolation.level": "read_committed"}, "are written kafka.isolation.level"),
-        ({**ORDERS, "group": "a", "kafka.group.id": "b"}, "they mean the same, give one"),
+        ({**ORDERS, "group": "a", "kafka.group.id": "b"}, "they are the same option, give one"),
         ({**ORDERS, "startingOffsetsByTimestampStrategy": "guess"}, "error or latest"),
         ({**ORDERS, "maxTriggerDelay": "soon"}, "a duration such as"),
         ({**ORDERS, "subscribe": " , "}, "names no topic"),
         ({"kafka.bootstrap.servers": "h:1", "assign": '{"t": []}'}, "assign is"),
-        ({"kafka.bootstrap.servers": "h:1", "subscribePattern": "("}, "no regular expression"),
+        (
+            {"kafka.bootstrap.servers": "h:1", "subscribePattern": "("},
+            "not a valid regular expression",
+        ),
         ({"kafka.bootstrap.servers": "h:1", "subscribePattern": " "}, "is empty"),
         ({**ORDERS, "segments": "/data"}, "segments"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(given: dict[str, str], told: str) -> None:
-    with pytest.raises(InvalidOption, match=told.replace("(", r"\(")):
+def test_invalid_options_are_refused_by_name(given: dict[str, str], error: str) -> None:
+    with pytest.raises(InvalidOption, match=error.replace("(", r"\(")):
         parse(given, is_streaming=True)
 
 
@@ -119,9 +118,9 @@ def test_the_example_of_a_refusal_is_not_refused_itself(option: str) -> None:
     assert parse({**ORDERS, option: example[0]}, is_streaming=False)
 
 
-def test_codes_for_offsets_are_not_advised_where_times_are_asked_for() -> None:
+def test_codes_for_offsets_are_not_advised_for_times() -> None:
     given, read = [TopicPartition("orders", 0)], [TopicPartition("orders", 1)]
-    with pytest.raises(InvalidOption, match="-2 stands for the earliest"):
+    with pytest.raises(InvalidOption, match="-2 is the earliest"):
         check_same_partitions("startingOffsets", given, read)
     with pytest.raises(InvalidOption, match=r"topics that are read$"):
         check_same_partitions("startingOffsetsByTimestamp", given, read)
@@ -136,8 +135,8 @@ def test_codes_for_offsets_are_not_advised_where_times_are_asked_for() -> None:
         {"endingOffsets": '{"orders": {"0": -2}}'},
     ],
 )
-def test_a_batch_in_which_nothing_would_come_is_refused(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidOption, match="nothing would come"):
+def test_an_empty_batch_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidOption, match="empty"):
         parse({**ORDERS, **given}, is_streaming=False)
 
 
@@ -152,16 +151,16 @@ def test_a_batch_in_which_nothing_would_come_is_refused(given: dict[str, str]) -
         ({}, False),
     ],
 )
-def test_what_is_wrong_for_batches_and_streams_is_refused_before_it_is_known_which_it_is(
+def test_options_invalid_for_batches_and_streams_are_refused_early(
     given: dict[str, str], is_refused: bool
 ) -> None:
     with pytest.raises(InvalidOption) if is_refused else nullcontext():
         check({**ORDERS, **given})
 
 
-def test_an_end_by_time_is_no_code_of_kafkas() -> None:
+def test_an_end_by_time_is_not_a_code_of_kafka() -> None:
     given = {**ORDERS, "endingOffsetsByTimestamp": '{"orders": {"0": -3}}'}
-    with pytest.raises(InvalidOption, match=r"has -3 for orders-0; .* are said by endingOffsets"):
+    with pytest.raises(InvalidOption, match=r"has -3 for orders-0; .* Use endingOffsets"):
         parse(given, is_streaming=False)
 
 
@@ -170,7 +169,11 @@ def test_subscriptions_choose_partitions() -> None:
     pattern = parse({**base, "subscribePattern": "or.*"}, is_streaming=True).subscription
     assigned = parse({**base, "assign": '{"orders": [1]}'}, is_streaming=True).subscription
     found = [pattern.takes(TopicPartition(name, 0)) for name in ("orders", "xorders", "xo")]
-    assert found == [True, True, False]  # Wherever in the name, as with the stock connector.
+    assert found == [
+        True,
+        True,
+        False,
+    ]  # Anywhere in the name, as with the stock connector.
     assert [assigned.takes(TopicPartition("orders", index)) for index in (0, 1)] == [False, True]
     assert (pattern.names(), assigned.names()) == (None, ("orders",))
 

@@ -3,14 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.protocol.topic_partition import TopicPartition
+from headrace.spark.source.offsets import Positions
 from headrace.spark.source.planning import (
     TASK_ROWS_LARGE,
     TASK_ROWS_SMALL,
     TASKS_OF_RANGE_MAX,
     Range,
     ranges_between,
-    shares_of,
+    task_ranges,
 )
 
 
@@ -22,7 +23,7 @@ def bounds(ranges: list[Range]) -> list[tuple[int, int, int]]:
     return [(one.place.partition, one.first, one.end) for one in ranges]
 
 
-def test_ranges_lie_between_two_positions() -> None:
+def test_ranges_are_built_between_two_positions() -> None:
     assert bounds(ranges_between(positions(5, 7), positions(9, 7), {})) == [(0, 5, 9)]
 
 
@@ -32,7 +33,7 @@ def test_a_partition_that_was_added_is_read_from_its_first_record() -> None:
 
 def test_small_partitions_share_a_task() -> None:
     ranges = ranges_between(positions(0, 0, 0), positions(10, 20, TASK_ROWS_SMALL), {})
-    shares = shares_of(ranges)
+    shares = task_ranges(ranges)
     assert sorted(bounds(list(share)) for share in shares) == [
         [(0, 0, 10), (1, 0, 20)],
         [(2, 0, TASK_ROWS_SMALL)],
@@ -41,12 +42,12 @@ def test_small_partitions_share_a_task() -> None:
 
 def test_a_shared_task_stays_small() -> None:
     half = TASK_ROWS_SMALL // 2 + 1
-    shares = shares_of(ranges_between({}, positions(half, half, half), {}))
+    shares = task_ranges(ranges_between({}, positions(half, half, half), {}))
     assert [len(share) for share in shares] == [1, 1, 1]
 
 
 def test_a_large_range_is_read_by_several_tasks_in_the_order_of_its_records() -> None:
-    shares = shares_of(ranges_between(positions(7), positions(4_000_008), {}))
+    shares = task_ranges(ranges_between(positions(7), positions(4_000_008), {}))
     assert TASK_ROWS_LARGE == 2_000_000
     assert [bounds(list(share)) for share in shares] == [
         [(0, 7, 1_333_340)],
@@ -55,19 +56,19 @@ def test_a_large_range_is_read_by_several_tasks_in_the_order_of_its_records() ->
     ]
 
 
-def test_a_range_that_is_not_large_stays_one_task_and_a_huge_one_has_a_bounded_number() -> None:
-    assert len(shares_of(ranges_between({}, positions(TASK_ROWS_LARGE), {}))) == 1
+def test_ranges_are_split_into_a_bounded_number_of_tasks() -> None:
+    assert len(task_ranges(ranges_between({}, positions(TASK_ROWS_LARGE), {}))) == 1
     huge = positions(100 * TASKS_OF_RANGE_MAX * TASK_ROWS_LARGE)
-    assert len(shares_of(ranges_between({}, huge, {}))) == TASKS_OF_RANGE_MAX
+    assert len(task_ranges(ranges_between({}, huge, {}))) == TASKS_OF_RANGE_MAX
 
 
-def test_whoever_asks_for_one_task_a_partition_gets_it_however_large_it_is() -> None:
+def test_one_task_for_each_partition_is_possible_at_any_size() -> None:
     ranges = ranges_between({}, positions(5 * TASK_ROWS_LARGE, 3), {})
-    assert shares_of(ranges, tasks_min=1) == [(one,) for one in ranges]
+    assert task_ranges(ranges, tasks_min=1) == [(one,) for one in ranges]
 
 
-def test_whoever_asks_for_more_tasks_than_partitions_gets_them() -> None:
-    shares = shares_of(ranges_between({}, positions(900, 100), {}), tasks_min=10)
+def test_more_tasks_than_partitions_are_possible() -> None:
+    shares = task_ranges(ranges_between({}, positions(900, 100), {}), tasks_min=10)
     assert len(shares) == 10
     assert sum(one.rows for share in shares for one in share) == 1000
 
@@ -82,7 +83,7 @@ def test_every_offset_is_read_by_exactly_one_task(
 ) -> None:
     rows_max = None if parts_max is None else max(1, max(ends, default=0) // parts_max)
     ranges = ranges_between({}, positions(*ends), {})
-    shares = shares_of(ranges, tasks_min, rows_max)
+    shares = task_ranges(ranges, tasks_min, rows_max)
     pieces = sorted(bounds([one for share in shares for one in share]))
     for partition, end in enumerate(ends):
         at = 0
@@ -92,4 +93,4 @@ def test_every_offset_is_read_by_exactly_one_task(
         assert at == end
     if rows_max is not None:
         assert all(one.rows <= rows_max for share in shares for one in share)
-    assert shares_of(ranges, tasks_min, rows_max) == shares
+    assert task_ranges(ranges, tasks_min, rows_max) == shares

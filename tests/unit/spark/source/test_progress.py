@@ -1,17 +1,18 @@
-"""Progress as a group's: what waits to be committed while a commit is under way."""
+"""Progress as a group's: positions that wait while a commit is under way."""
 
 import threading
 from collections.abc import Mapping
 
 import pytest
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.spark.source import progress
-from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.offsets import Positions
 from headrace.spark.source.progress import BackgroundCommits
 
 
 class SlowCommits:
-    """Commits that are noted; the first one lasts until it is let go."""
+    """Records commits; the first one lasts until `may_end`."""
 
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self.done: list[Positions] = []
@@ -27,10 +28,10 @@ class SlowCommits:
         """Nothing is open."""
 
 
-def test_what_waits_of_one_topic_is_not_lost_to_that_of_another(
+def test_pending_commits_of_two_topics_are_both_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A query that joins two topics tells of both at once, one after the other."""
+    """A query that joins two topics reports both at once, one after the other."""
     made: list[SlowCommits] = []
 
     def opened(properties: Mapping[str, str], group: str) -> SlowCommits:

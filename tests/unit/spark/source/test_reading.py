@@ -1,4 +1,4 @@
-"""What a task tells of a topic that is another one than was planned."""
+"""The errors of a task whose topic was recreated after planning."""
 
 from typing import Any, cast
 
@@ -6,11 +6,11 @@ import pytest
 
 from headrace.errors import UnknownTopicId
 from headrace.protocol.schemas.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.protocol.uuids import random_uuid
 from headrace.spark.source.brokers import Topic
 from headrace.spark.source.client_settings import ClientSettings
 from headrace.spark.source.errors import PlanOutdated, TopicRecreated
-from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.planning import Range
 from headrace.spark.source.reading import RangeReader
 from headrace.spark.source.record_columns import Wanted
@@ -52,7 +52,7 @@ class MadeAgain:
     ("fails", "error", "advice"),
     [
         (True, TopicRecreated, "or set failOnDataLoss=false to read the new topic"),
-        (False, PlanOutdated, "Start the query again: it then reads the new topic"),
+        (False, PlanOutdated, "it then reads the new topic"),
     ],
 )
 def test_the_advice_for_a_topic_made_again_is_one_that_was_not_followed_yet(

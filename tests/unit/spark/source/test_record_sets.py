@@ -1,4 +1,4 @@
-"""Record sets: which batches count, and what is wrong with those that are damaged."""
+"""Record sets: the selected batches, and the errors of damaged ones."""
 
 import pytest
 

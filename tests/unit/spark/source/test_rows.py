@@ -1,22 +1,18 @@
-"""Rows: the stock connector's columns, or those of a payload with where they came from."""
+"""Rows: the stock connector's columns, or the payload's with the origin of the record."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from headrace.spark.refuge import Unreadable
+from headrace.protocol.topic_partition import TopicPartition
+from headrace.spark.decoding.decoder import Decoded
+from headrace.spark.side_output import UnreadableRecords
 from headrace.spark.source.errors import InvalidOption
-from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.record_columns import RecordColumns, Wanted
 from headrace.spark.source.rows import Rows, row_schema
 
 PLACE = TopicPartition("orders", 3)
-
-
-class Decoded(NamedTuple):
-    columns: Any
-    errors: Any
 
 
 class Lengths:
@@ -48,14 +44,14 @@ def test_without_a_format_there_are_the_connector_s_columns() -> None:
     assert row_schema(has_headers=True).names == [*expected, "headers"]
 
 
-def test_only_what_is_asked_for_is_built_in_the_order_that_was_asked_for() -> None:
+def test_only_requested_columns_are_built_in_the_requested_order() -> None:
     rows = Rows(row_schema(["offset", "value"]))
     assert rows.wanted == Wanted(keys=False, values=True, headers=False)
     batch = rows.batch(PLACE, records(b"a"), is_append_time=False)
     assert batch.to_pylist() == [{"offset": 0, "value": b"a"}]
 
 
-def test_a_row_tells_where_it_came_from() -> None:
+def test_a_row_has_its_topic_and_partition() -> None:
     batch = Rows(row_schema(["topic", "partition", "timestampType"])).batch(
         PLACE, records(b"a", b"b"), is_append_time=True
     )
@@ -83,16 +79,16 @@ class Shelf:
     def __init__(self) -> None:
         self.offsets: list[int] = []
 
-    def put(self, records: Unreadable) -> None:
+    def put(self, records: UnreadableRecords) -> None:
         assert records.error.to_pylist() == ["it is empty"] * len(records.payload)
         assert set(records.topic.to_pylist()) == {"orders"}
         self.offsets += records.offset.to_pylist()
 
 
-def test_a_bad_payload_is_taken_out_where_someone_takes_it() -> None:
+def test_a_bad_payload_goes_to_the_side_output_if_there_is_one() -> None:
     """ARC-4: also where the query uses none of the payload's columns."""
     shelf = Shelf()
-    rows = Rows(row_schema(["offset"], decoder=Lengths()), Lengths(), aside=shelf)
+    rows = Rows(row_schema(["offset"], decoder=Lengths()), Lengths(), side_output=shelf)
     found = rows.batch(PLACE, records(b"abc", b"", b"d"), is_append_time=False)
     assert rows.wanted.values
     assert (found["offset"].to_pylist(), shelf.offsets) == ([0, 2], [1])
@@ -113,6 +109,6 @@ def test_a_column_of_the_payload_that_is_also_ours_needs_a_prefix() -> None:
     assert prefixed.names[:4] == ["offset", "_error", "_payload", "kafka_topic"]
 
 
-def test_a_column_that_there_is_not_is_told_with_the_nearest() -> None:
+def test_an_unknown_column_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(InvalidOption, match="near it: value"):
         row_schema(["valeu"])

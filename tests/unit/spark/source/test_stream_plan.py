@@ -1,4 +1,4 @@
-"""Topics that are made again under a stream that may go on, whenever its driver dies."""
+"""Topics that are recreated under a stream that may continue, for any crash of its driver."""
 
 from enum import Enum
 from pathlib import Path
@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from headrace.protocol.topic_partition import TopicPartition
 from headrace.protocol.uuids import random_uuid
 from headrace.spark.source.brokers import Topic
-from headrace.spark.source.offsets import LATEST, Positions, TopicPartition
+from headrace.spark.source.offsets import LATEST, Positions
 from headrace.spark.source.options import parse
-from headrace.spark.source.planning import Share
+from headrace.spark.source.planning import TaskRanges
 from headrace.spark.source.starts import Starts, load, starts_path
 from headrace.spark.source.stream_plan import StreamPlan
 
@@ -89,7 +90,7 @@ class Driver:
         return self.start() if dies is Moment.COMMITTED else None
 
 
-def offsets_of(shares: list[Share]) -> list[int]:
+def offsets_of(shares: list[TaskRanges]) -> list[int]:
     ranges = [one for share in shares for one in share if one.place == FIRST]
     return [offset for one in ranges for offset in range(one.first, one.end)]
 
@@ -97,7 +98,7 @@ def offsets_of(shares: list[Share]) -> list[int]:
 @pytest.mark.parametrize("records", [10, 100, 250])
 @pytest.mark.parametrize("trigger", [0, 1, 2])
 @pytest.mark.parametrize("dies", [None, *Moment])
-def test_all_of_a_new_topic_is_read_whenever_the_driver_dies(
+def test_all_of_a_new_topic_is_read_after_any_crash_of_the_driver(
     tmp_path: Path, dies: Moment | None, trigger: int, records: int
 ) -> None:
     """The position in the old topic, 100, is no position in the new one."""
@@ -112,7 +113,7 @@ def test_all_of_a_new_topic_is_read_whenever_the_driver_dies(
     assert driver.read == list(range(records))
 
 
-def test_a_batch_that_was_planned_over_the_old_topic_takes_nothing_of_the_new_one(
+def test_a_batch_planned_for_the_old_topic_reads_none_of_the_new_one(
     tmp_path: Path,
 ) -> None:
     cluster = Cluster(100)
@@ -146,7 +147,7 @@ def test_a_topic_made_again_is_noted_as_such_where_records_of_it_were_read(tmp_p
 def test_a_topic_made_again_while_it_was_empty_begins_with_its_new_partitions(
     tmp_path: Path, dies: Moment | None
 ) -> None:
-    """Nothing of the old one is anywhere, so that tables can be built anew from the new one."""
+    """No table has rows of the old topic, so tables can be rebuilt from the new one."""
     cluster = Cluster(0, 0)
     driver = Driver(cluster, tmp_path)
     driver.trigger()
@@ -157,7 +158,7 @@ def test_a_topic_made_again_while_it_was_empty_begins_with_its_new_partitions(
     assert driver.read == [0, 1, 2]
 
 
-def test_where_a_backfill_may_have_read_the_old_topic_it_is_noted(tmp_path: Path) -> None:
+def test_a_backfill_that_may_have_read_the_old_topic_is_noted(tmp_path: Path) -> None:
     cluster = Cluster(50)
     driver = Driver(cluster, tmp_path, startingOffsets="latest")
     cluster.make(3)
@@ -167,7 +168,7 @@ def test_where_a_backfill_may_have_read_the_old_topic_it_is_noted(tmp_path: Path
     assert driver.read == [0, 1, 2]
 
 
-def test_partitions_that_a_new_topic_has_not_are_forgotten(tmp_path: Path) -> None:
+def test_partitions_missing_in_a_new_topic_are_dropped(tmp_path: Path) -> None:
     cluster = Cluster(5, 5)
     driver = Driver(cluster, tmp_path)
     driver.trigger()
@@ -190,7 +191,7 @@ def test_partitions_that_a_new_topic_has_not_are_forgotten(tmp_path: Path) -> No
         ({"startsLocation": "kept"}, False),
     ],
 )
-def test_who_starts_at_the_end_and_keeps_it_nowhere_is_warned_once(
+def test_a_stream_that_starts_at_the_end_without_storing_it_warns_once(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -202,4 +203,4 @@ def test_who_starts_at_the_end_and_keeps_it_nowhere_is_warned_once(
     given = {"kafka.bootstrap.servers": "h:1", "subscribe": "orders", **options}
     plan = StreamPlan(parse(given, is_streaming=True), cast(Any, Cluster(5)))
     assert plan.initial() == plan.initial()
-    assert caplog.text.count("a stream of orders starts at the latest offsets") == is_warned
+    assert caplog.text.count("start at the latest offsets is not stored") == is_warned

@@ -1,4 +1,4 @@
-"""Parcels of rows: what is sent by key arrives whole, in its order and with its types."""
+"""Parcels of rows arrive complete, in order and with their types."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake
-from headrace.lake.upserting import FILE, ROW, Files
+from headrace.lake.reading import Files
+from headrace.lake.upsert_files import FILE, ROW
 from headrace.spark.tables import parcels
 from headrace.spark.tables.parcels import BucketTooLarge, Side
-from tests.lakes import appended
-from tests.parcels_here import sent
+from tests.builders.lakes import appended
+from tests.builders.local_parcels import sent
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("tags", pa.map_(pa.string(), pa.int32())), ("n", pa.decimal128(9, 2))]
@@ -26,7 +27,7 @@ def files(tmp_path: Path) -> Files:
     for first in (0, 100, 200):
         rows = [{"k": first + n, "tags": [("a", n)], "n": None} for n in range(100)]
         appended(table, rows)
-    return Files.of(table, table.version)
+    return table.table_files(table.version)
 
 
 def test_all_rows_arrive_once_in_the_order_of_the_files(files: Files) -> None:
@@ -37,19 +38,19 @@ def test_all_rows_arrive_once_in_the_order_of_the_files(files: Files) -> None:
     assert all(table.schema == files.schema for table in arrived)
 
 
-def test_standing_rows_are_sent_for_keys_of_the_batch_with_where_they_stand(
+def test_existing_rows_of_the_batchs_keys_are_sent_with_their_positions(
     files: Files, tmp_path: Path
 ) -> None:
     batch = Lake(tmp_path / "other").create("raw.b", SCHEMA)
     appended(batch, [{"k": k, "tags": None, "n": None} for k in (5, 105, 999)])
-    staged = Files.of(batch, batch.version)
-    sides = (Side(staged, ("k",)), Side(files, ("k",), ("k",), standing_for=staged))
+    staged = batch.table_files(batch.version)
+    sides = (Side(staged, ("k",)), Side(files, ("k",), ("k",), matching=staged))
     together = [
-        (keys(arriving), keys(standing), standing.select([FILE, ROW]).to_pylist())
-        for arriving, standing in sent(sides).values()
+        (keys(incoming), keys(existing), existing.select([FILE, ROW]).to_pylist())
+        for incoming, existing in sent(sides).values()
     ]
-    assert sorted(key for arriving, _, _ in together for key in arriving) == [5, 105, 999]
-    assert all(set(standing) <= set(arriving) for arriving, standing, _ in together)
+    assert sorted(key for incoming, _, _ in together for key in incoming) == [5, 105, 999]
+    assert all(set(existing) <= set(incoming) for incoming, existing, _ in together)
     found = [place for _, _, places in together for place in places]
     assert sorted(key_at(files, place) for place in found) == [5, 105]
 
@@ -61,7 +62,7 @@ def test_the_larger_a_batch_is_the_more_of_the_table_a_task_reads(
     monkeypatch.setattr(parcels, "_GROUP_BYTES", 1)
     small = replace(files, files=(replace(files.files[0], size_bytes=1),))
     large = replace(files, files=files.files[:2])
-    groups = [Side(files, ("k",), ("k",), standing_for=one).groups() for one in (small, large)]
+    groups = [Side(files, ("k",), ("k",), matching=one).groups() for one in (small, large)]
     assert groups == [[(0,), (1,), (2,)], [(0, 1), (2,)]]
 
 

@@ -1,4 +1,4 @@
-"""What a reader of a table is told by its options: a table, or a merged view of two layers."""
+"""The options of a reader: a table, or a merged view of two layers."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ OTHER = MergedViewEntry("refined.n", ("id",), {"n": "max"}, "refined.n__batch", 
         pytest.param({"view": msgspec.json.encode(OTHER).decode()}, OTHER, id="as it is given"),
     ],
 )
-def test_a_view_that_moves_to_a_table_is_read_as_is_asked_for(
+def test_a_view_that_becomes_a_table_is_read_as_requested(
     tmp_path: Path, options: dict[str, str], view: MergedViewEntry | None
 ) -> None:
     """ARC-1, ARC-2: the run that moves it reads the new table, all others still both layers."""

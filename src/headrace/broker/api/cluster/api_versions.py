@@ -1,12 +1,16 @@
-"""ApiVersions v0-4: which APIs, versions and features this broker has.
+"""ApiVersions v0-4: the APIs, versions and features of this broker.
 
-The first request of every connection. A client that asks in a version we do not know gets
-UNSUPPORTED_VERSION in the shape of v0 with our range of this one API, and asks again (KIP-511).
-Before v4 clients could not read a feature whose lowest level is 0, so those are left out.
+This is the first request of every connection. For an unknown version the response is
+UNSUPPORTED_VERSION in v0 with the range of this API, and the client retries (KIP-511). Before v4
+clients cannot read a feature whose lowest level is 0, so such features are omitted.
+
+As in Kafka, the telemetry APIs are advertised only while a client metrics subscription exists: a
+client that finds them requests its subscription, and librdkafka logs a line about it.
 """
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 from headrace.broker.api.registry import APIS, Call, api
 from headrace.errors import InvalidRequest, UnsupportedVersion
@@ -20,6 +24,7 @@ from headrace.protocol.schemas.api_versions import (
     SupportedFeatureKey,
 )
 
+_TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -27,10 +32,13 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
     if call.version >= 3:
         _note_software(request, call)
-    image = call.broker.image
-    levels = {**image.features, KRAFT_VERSION: call.broker.controller.log.kraft_version}
+    broker, image = call.broker, call.broker.image
+    levels = {**image.features, KRAFT_VERSION: broker.controller.kraft_version}
     return ApiVersionsResponse(
-        api_keys=[_row(int(key)) for key in sorted(APIS)],
+        api_keys=_rows(
+            with_telemetry=broker.settings.headrace_telemetry_enable
+            or broker.telemetry.is_subscribed(image.configs)
+        ),
         supported_features=_supported(call.version),
         finalized_features_epoch=image.offset,
         finalized_features=_finalized(levels),
@@ -38,14 +46,14 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
 
 
 def refuse_version() -> ApiVersionsResponse:
-    """The answer, always in v0, to a version that we do not know."""
+    """Return the response, always in v0, to an unknown version."""
     return ApiVersionsResponse(
         error_code=UnsupportedVersion.code, api_keys=[_row(ApiKey.API_VERSIONS)]
     )
 
 
 def _note_software(request: ApiVersionsRequest, call: Call) -> None:
-    """Remember what the client runs; the name ends up in metrics, so it must be a plain word."""
+    """Store the software of the client, whose name must be valid as a label of metrics."""
     name, version = request.client_software_name, request.client_software_version
     if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
         raise InvalidRequest(
@@ -53,6 +61,11 @@ def _note_software(request: ApiVersionsRequest, call: Call) -> None:
             "beginning and ending with a letter or digit"
         )
     call.peer.software = name, version
+
+
+@cache
+def _rows(*, with_telemetry: bool) -> list[ApiVersion]:
+    return [_row(key) for key in sorted(APIS) if with_telemetry or key not in _TELEMETRY]
 
 
 def _row(key: int) -> ApiVersion:

@@ -1,7 +1,7 @@
-"""DescribeLogDirs v1-5: the log directories, their room, and the partitions in them.
+"""DescribeLogDirs v1-5: the log directories, their space, and the partitions in them.
 
-v4 tells the size of the disk and what is left of it (KIP-827), v5 whether a directory takes new
-partitions. A directory that has failed has an error and nothing else.
+v4 adds the total and usable bytes of the disk (KIP-827), v5 a mark of directories that accept no
+new partitions. A failed directory has an error and no other field.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLo
 
 
 def _filter(request: DescribeLogDirsRequest) -> Callable[[TopicPartition], bool]:
-    """Which partitions are asked for; a null list asks for all."""
+    """The filter of a request; a null list selects all partitions."""
     if request.topics is None:
         return lambda topic_partition: True
     asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

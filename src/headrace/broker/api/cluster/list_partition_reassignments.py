@@ -1,4 +1,4 @@
-"""ListPartitionReassignments v0: the partitions that are on their way to other replicas."""
+"""ListPartitionReassignments v0: the partitions that are moving to other replicas."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def list_partition_reassignments(
 def _asked(
     request: ListPartitionReassignmentsRequest, image: MetadataImage
 ) -> Iterator[tuple[TopicImage, range | list[int]]]:
-    """The topics asked for that exist; a null list asks for all of them."""
+    """The requested topics that exist; a null list selects all topics."""
     if request.topics is None:
         for topic in image.topics.values():
             yield topic, range(len(topic.partitions))

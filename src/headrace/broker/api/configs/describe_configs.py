@@ -1,19 +1,19 @@
-"""DescribeConfigs v1-4: the configs of a resource, and where each value comes from.
+"""DescribeConfigs v1-4: the configs of a resource, and the source of each value.
 
-v1 tells the source and its synonyms, v3 type and documentation. A sensitive value is never told.
+v1 adds sources and synonyms, v3 types and documentation. Sensitive values are never included.
 """
 
 from collections.abc import Iterable
 
+from headrace.broker.api.configs.altering import check_is_this_node
 from headrace.broker.api.registry import Call, api
 from headrace.broker.configs import loggers
-from headrace.broker.configs.config_changes import check_is_this_node
-from headrace.broker.configs.config_layers import layers_of
 from headrace.broker.topics.topology import why_missing
 from headrace.controller.configs import CONFIG_RESOURCES
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.metadata.image import ResourceType
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.refusals import refused
 from headrace.protocol.schemas.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -33,13 +33,7 @@ from headrace.settings.describe import (
 )
 
 
-def _refuse(
-    request: DescribeConfigsRequest, error: KafkaError, version: int
-) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_refused(one, error) for one in request.resources])
-
-
-@api(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5), refuse=_refuse)
+@api(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5))
 def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     known = {int(kind) for kind in ResourceType}
     if any(one.resource_type not in known for one in request.resources):
@@ -63,7 +57,7 @@ def _describe(
                 for config in _configs_of(resource.resource_type, resource.resource_name, call)
             ]
     except KafkaError as error:
-        return _refused(resource, error)
+        return refused(DescribeConfigsResult, resource, error)
     wanted = frozenset(resource.configuration_keys or ())
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
@@ -74,27 +68,28 @@ def _describe(
 
 def _configs_of(kind: int, name: str, call: Call) -> Iterable[DescribedConfig]:
     image = call.broker.image
+    layers = call.broker.configs.layers(image)
     match kind:
         case ResourceType.TOPIC:
             if name not in image.topics:
                 raise why_missing(name)
-            return describe_topic(image.configs_of(kind, name), layers_of(call.broker))
+            return describe_topic(image.configs_of(kind, name), layers)
         case ResourceType.BROKER:
-            return describe_cluster_default(layers_of(call.broker))
+            return describe_cluster_default(layers)
         case ResourceType.CLIENT_METRICS:
             _check_named(name, "a client metrics subscription")
             return describe_client_metrics(image.configs_of(kind, name))
         case _:
             _check_named(name, "a group")
-            return describe_group(image.configs_of(kind, name), layers_of(call.broker))
+            return describe_group(image.configs_of(kind, name), layers)
 
 
 def _this_broker(
     name: str, request: DescribeConfigsRequest, call: Call
 ) -> list[DescribeConfigsResourceResult]:
     check_is_this_node(name, call.broker.node_id)
-    layers = layers_of(call.broker)
-    return call.broker.described_broker.entries(
+    layers = call.broker.configs.layers(call.broker.image)
+    return call.broker.configs.described_broker.entries(
         layers,
         (request.include_synonyms, request.include_documentation),
         lambda: [_entry(config, request) for config in describe_broker(layers)],
@@ -109,7 +104,7 @@ def _loggers(name: str, call: Call) -> list[DescribeConfigsResourceResult]:
             name=logger,
             value=level,
             config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
-            documentation="",  # Kafka has none, and says so in this way.
+            documentation="",  # Kafka has none, and sends an empty text.
         )
         for logger, level in loggers.levels().items()
     ]
@@ -137,13 +132,4 @@ def _entry(
         ],
         config_type=definition.type,
         documentation=(definition.documentation or None) if request.include_documentation else None,
-    )
-
-
-def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
-    return DescribeConfigsResult(
-        error_code=error.code,
-        error_message=str(error),
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
     )

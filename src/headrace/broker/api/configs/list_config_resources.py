@@ -1,6 +1,6 @@
 """ListConfigResources v0-1: the names of everything that has configs (KIP-1142).
 
-v0 knew only client metrics, under the API's old name ListClientMetricsResources.
+v0 lists only client metrics, under the former name ListClientMetricsResources.
 """
 
 from collections.abc import Iterable

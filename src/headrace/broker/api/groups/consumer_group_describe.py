@@ -1,13 +1,15 @@
-"""ConsumerGroupDescribe v0-1: consumer groups with their members, as they are and shall be.
+"""ConsumerGroupDescribe v0-1: consumer groups with members, current and target assignments.
 
-v1 tells which protocol each member speaks (KIP-1099).
+v1 adds the protocol that each member speaks (KIP-1099).
 """
 
+from collections.abc import Coroutine
+from typing import Any
+
+from headrace.broker.api.groups.describing import describe_each
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import ON_GROUP
-from headrace.errors import GroupIdNotFound, InvalidGroupId, KafkaError
-from headrace.groups.consumer_description import describe
-from headrace.groups.consumer_group import ConsumerGroup
+from headrace.groups.consumer.description import describe
+from headrace.groups.consumer.group import ConsumerGroup
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -16,36 +18,16 @@ from headrace.protocol.schemas.consumer_group_describe import (
 )
 
 
-def _refuse(
-    request: ConsumerGroupDescribeRequest, error: KafkaError, version: int
-) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(groups=[_refused(one, error) for one in request.group_ids])
-
-
-@api(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2), refuse=_refuse)
+@api(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2))
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, call: Call
-) -> ConsumerGroupDescribeResponse:
-    described = [_described(group_id, call) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for one in described:
-            if not one.error_code:
-                one.authorized_operations = ON_GROUP
-    return ConsumerGroupDescribeResponse(groups=described)
-
-
-def _described(group_id: str, call: Call) -> DescribedGroup:
-    try:
-        if not group_id:
-            raise InvalidGroupId("the group id is empty; name the group to describe")
-        group = call.broker.groups.shard_for(group_id).state.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            what = "not found" if group is None else "not a consumer group"
-            raise GroupIdNotFound(f"Group {group_id} is {what}.")
-    except KafkaError as error:
-        return _refused(group_id, error)
-    return describe(group, call.broker.image, group.settings())
-
-
-def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error))
+) -> ConsumerGroupDescribeResponse | Coroutine[Any, Any, ConsumerGroupDescribeResponse]:
+    image = call.broker.image
+    return describe_each(
+        request,
+        call,
+        ConsumerGroup,
+        lambda group: describe(group, image),
+        DescribedGroup,
+        lambda groups: ConsumerGroupDescribeResponse(groups=groups),
+    )

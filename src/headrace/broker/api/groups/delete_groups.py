@@ -1,4 +1,4 @@
-"""DeleteGroups v0-2: forget groups that have no members, and all that they have committed."""
+"""DeleteGroups v0-2: delete empty groups with their committed offsets."""
 
 from collections.abc import Coroutine
 
@@ -15,13 +15,7 @@ from headrace.protocol.schemas.delete_groups import (
 )
 
 
-def _refuse(request: DeleteGroupsRequest, error: KafkaError, version: int) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[DeletableGroupResult(name, error.code) for name in request.groups_names]
-    )
-
-
-@api(ApiKey.DELETE_GROUPS, versions=range(3), refuse=_refuse)
+@api(ApiKey.DELETE_GROUPS, versions=range(3))
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
     results = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -37,7 +31,7 @@ async def _delete(group_id: str, call: Call) -> None:
     shard = call.broker.groups.shard_for(group_id)
     group = shard.state.groups.get(group_id)
     if group is not None and group.type is GroupType.SHARE:
-        await forget_group(call.broker, shard, group_id)
-    done = shard.carry_out(delete_group(shard.state, group_id))
+        await forget_group(call.broker.share_persister, shard, group_id, call.broker.image)
+    done = shard.apply(delete_group(shard.state, group_id))
     if isinstance(done, Coroutine):
         await done

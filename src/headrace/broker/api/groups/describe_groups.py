@@ -1,13 +1,18 @@
 """DescribeGroups v0-6: the state and the members of classic groups.
 
-v3 adds allowed operations, v4 instance ids; v6 tells a missing group by an error and no longer as
-a dead one (KIP-1043).
+v3 adds allowed operations, v4 instance ids; v6 reports a missing group by an error instead of the
+state Dead (KIP-1043).
 """
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import NOT_ASKED, ON_GROUP
+from headrace.broker.authorized_operations import NOT_REQUESTED, ON_GROUP
+from headrace.broker.coordinators import Shard, when_committed
 from headrace.errors import GroupIdNotFound, KafkaError
-from headrace.groups.classic_group import ClassicGroup, Member, State
+from headrace.groups.classic.group import ClassicGroup, Member, State
+from headrace.groups.shard import GroupShard
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_groups import (
     DescribedGroup,
@@ -28,23 +33,28 @@ def _refuse(
 
 
 @api(ApiKey.DESCRIBE_GROUPS, versions=range(7), refuse=_refuse)
-def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    allowed = ON_GROUP if request.include_authorized_operations else NOT_ASKED
+def describe_groups(
+    request: DescribeGroupsRequest, call: Call
+) -> DescribeGroupsResponse | Coroutine[Any, Any, DescribeGroupsResponse]:
+    allowed = ON_GROUP if request.include_authorized_operations else NOT_REQUESTED
     described = []
+    shards: list[Shard[GroupShard]] = []
     for group_id in request.groups:
         try:
-            group = _describe(group_id, call)
+            shard = call.broker.groups.shard_for(group_id)
+            shards.append(shard)
+            group = _describe(group_id, shard.state, call.version)
             group.authorized_operations = allowed
         except KafkaError as error:
             group = _failed(group_id, error, call.version)
         described.append(group)
-    return DescribeGroupsResponse(groups=described)
+    return when_committed(shards, DescribeGroupsResponse(groups=described))
 
 
-def _describe(group_id: str, call: Call) -> DescribedGroup:
-    group = call.broker.groups.shard_for(group_id).state.groups.get(group_id)
+def _describe(group_id: str, state: GroupShard, version: int) -> DescribedGroup:
+    group = state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
-        return _missing(group_id, call.version)
+        return _missing(group_id, version)
     is_stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group_id,

@@ -1,7 +1,7 @@
-"""FindCoordinator v0-6: which broker coordinates a group, a transactional id or a share partition.
+"""FindCoordinator v0-6: the coordinator of a group, a transactional id or a share partition.
 
-v4 asks for several keys at once (KIP-699); v6 adds share partitions. The first who asks has the
-internal topic created, and waits for it; Kafka sends such a client away to ask again.
+v4 accepts several keys (KIP-699); v6 adds share partitions. The first request creates the internal
+topic and waits for it; Kafka makes the client retry.
 """
 
 from collections.abc import Coroutine
@@ -15,11 +15,7 @@ from headrace.broker.topics.internal_topics import (
     TRANSACTION_STATE,
 )
 from headrace.broker.topics.topology import NO_NODE, endpoint_of
-from headrace.errors import (
-    CoordinatorNotAvailable,
-    InvalidRequest,
-    KafkaError,
-)
+from headrace.errors import CoordinatorNotAvailable, InvalidRequest, KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.find_coordinator import (
     Coordinator,
@@ -41,9 +37,9 @@ def _refuse(
     request: FindCoordinatorRequest, error: KafkaError, version: int
 ) -> FindCoordinatorResponse:
     if version >= _BATCHED_FROM:
-        nobody = [_nobody(key, error) for key in request.coordinator_keys]
-        return FindCoordinatorResponse(coordinators=nobody)
-    return _as_single(_nobody(request.key, error))
+        failed = [_failed(key, error) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=failed)
+    return _as_single(_failed(request.key, error))
 
 
 @api(ApiKey.FIND_COORDINATOR, versions=range(7), refuse=_refuse)
@@ -73,7 +69,7 @@ def _coordinates(key_type: int, call: Call) -> Coordinates[Any]:
     for coordinates in call.broker.coordinators:
         if coordinates.topic == topic:
             return coordinates
-    raise CoordinatorNotAvailable(f"this broker does not keep {topic}")
+    raise CoordinatorNotAvailable(f"this broker does not host {topic}")
 
 
 def _answer(
@@ -94,9 +90,9 @@ def _find(key_type: int, key: str, coordinates: Coordinates[Any], call: Call) ->
         broker = call.broker.image.brokers.get(coordinates.leader_of(key))
         endpoint = None if broker is None else endpoint_of(broker, call.listener)
         if broker is None or endpoint is None:
-            raise CoordinatorNotAvailable(f"the coordinator of {key} cannot be reached now")
+            raise CoordinatorNotAvailable(f"the coordinator of {key} cannot be reached")
     except KafkaError as error:
-        return _nobody(key, error)
+        return _failed(key, error)
     return Coordinator(key=key, node_id=broker.id, host=endpoint.host, port=endpoint.port)
 
 
@@ -114,7 +110,7 @@ def _is_sound(key_type: int, key: str, version: int) -> bool:
 
 
 def _is_share_partition(key: str) -> bool:
-    """Whether a key is `group:topic-id:partition`; the group itself may contain colons."""
+    """True for a key `group:topic-id:partition`; the group itself may contain colons."""
     group, _, rest = key.rpartition(":")
     group, _, topic_id = group.rpartition(":")
     try:
@@ -124,7 +120,7 @@ def _is_share_partition(key: str) -> bool:
     return bool(group) and rest.isdecimal()
 
 
-def _nobody(key: str, error: KafkaError) -> Coordinator:
+def _failed(key: str, error: KafkaError) -> Coordinator:
     return Coordinator(
         key=key,
         node_id=NO_NODE,

@@ -1,12 +1,14 @@
-"""Heartbeat v0-4: a member of a classic group is alive, and hears whether to join again.
+"""Heartbeat v0-4: keep a member of a classic group alive, or make it join again.
 
-Members send one every three seconds for ever, so the few answers there are have their bytes
-made once.
+Each member sends one every three seconds, so the few different responses are encoded only once.
 """
+
+from collections.abc import Coroutine
+from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.errors import CoordinatorLoadInProgress, InvalidGroupId, KafkaError
-from headrace.groups.classic import heartbeat as beat
+from headrace.groups.classic_requests import heartbeat as beat
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import encode
 from headrace.protocol.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -15,23 +17,33 @@ _answers: dict[tuple[int, int], bytes] = {}
 
 
 @api(ApiKey.HEARTBEAT, versions=range(5))
-def heartbeat(request: HeartbeatRequest, call: Call) -> HeartbeatResponse | bytes:
+def heartbeat(
+    request: HeartbeatRequest, call: Call
+) -> HeartbeatResponse | bytes | Coroutine[Any, Any, HeartbeatResponse | bytes]:
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     try:
         code = _beat(request, call)
     except CoordinatorLoadInProgress:
-        code = 0  # Nobody can say yet; as in Kafka the member is left in peace.
+        code = 0  # As in Kafka, the member is not disturbed while its group is loaded.
     except KafkaError as error:
         code = error.code
-    answer = _answers.get((call.version, code))
+    return _answer(call.version, code) if isinstance(code, int) else _later(call.version, code)
+
+
+def _answer(version: int, code: int) -> bytes:
+    answer = _answers.get((version, code))
     if answer is None:
-        answer = bytes(encode(HeartbeatResponse(error_code=code), call.version))
-        _answers[call.version, code] = answer
+        answer = bytes(encode(HeartbeatResponse(error_code=code), version))
+        _answers[version, code] = answer
     return answer
 
 
-def _beat(request: HeartbeatRequest, call: Call) -> int:
+async def _later(version: int, code: Coroutine[Any, Any, int]) -> HeartbeatResponse | bytes:
+    return _answer(version, await code)
+
+
+def _beat(request: HeartbeatRequest, call: Call) -> int | Coroutine[Any, Any, int]:
     shard = call.broker.groups.shard_for(request.group_id)
     effects = beat(
         shard.state,
@@ -40,6 +52,6 @@ def _beat(request: HeartbeatRequest, call: Call) -> int:
         request.group_instance_id,
         request.generation_id,
     )
-    code = shard.carry_out(effects)
-    assert isinstance(code, int)  # A heartbeat writes nothing that could have to wait.
+    code = shard.apply(effects)
+    assert code is not None  # A heartbeat always has a reply.
     return code

@@ -1,7 +1,7 @@
 """JoinGroup v0-9: become a member of a classic group, or take part in its next generation.
 
-v4 tells a new member its id before it joins (KIP-394), v5 knows static members (KIP-345), v7 names
-the protocol type, v8 brings a reason for the log, v9 lets a returning leader skip its assignment.
+v4 assigns a new member its id before it joins (KIP-394), v5 adds static members (KIP-345), v7 the
+protocol type, v8 a reason for the log, v9 lets a returning leader skip its assignment.
 """
 
 from collections.abc import Coroutine
@@ -11,7 +11,8 @@ from uuid import uuid4
 from headrace.broker.api.groups.waiting import outcome
 from headrace.broker.api.registry import Call, api
 from headrace.errors import InvalidGroupId, InvalidSessionTimeout, KafkaError
-from headrace.groups.classic import Joining, join, refused_join
+from headrace.groups.classic.protocol import Joining, refused_join
+from headrace.groups.classic_requests import join
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.join_group import JoinGroupRequest, JoinGroupResponse
 from headrace.settings.broker import BrokerSettings
@@ -35,7 +36,7 @@ def join_group(
     ticket = broker.loop.create_future()
     effects = join(shard.state, _joining(request, call), ticket, broker.clock.now_ms())
     version = call.version
-    return outcome(shard.carry_out(effects), ticket, lambda response: _fit(response, version))
+    return outcome(shard.apply(effects), ticket, lambda response: _fit(response, version))
 
 
 def _check_session_timeout(timeout_ms: int, settings: BrokerSettings) -> None:
@@ -51,7 +52,7 @@ def _check_session_timeout(timeout_ms: int, settings: BrokerSettings) -> None:
 def _joining(request: JoinGroupRequest, call: Call) -> Joining:
     rebalance_ms = request.rebalance_timeout_ms
     if call.version == 0:
-        rebalance_ms = request.session_timeout_ms  # It had only one timeout for both.
+        rebalance_ms = request.session_timeout_ms  # Version 0 has one timeout for both.
     return Joining(
         group_id=request.group_id,
         member_id=request.member_id,

@@ -1,6 +1,6 @@
 """LeaveGroup v0-5: members leave a classic group, or an administrator removes them.
 
-v3 names several members, also by instance id (KIP-345); v5 brings a reason.
+v3 accepts several members, also by instance id (KIP-345); v5 adds a reason.
 """
 
 from collections.abc import Coroutine
@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.errors import InvalidGroupId, KafkaError, UnknownMemberId
-from headrace.groups.classic import leave
+from headrace.groups.classic_requests import leave
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.leave_group import (
     LeaveGroupRequest,
@@ -41,7 +41,7 @@ def leave_group(
     effects = leave(
         shard.state, request.group_id, _identities(request, version), broker.clock.now_ms()
     )
-    responses = shard.carry_out(effects)
+    responses = shard.apply(effects)
     if isinstance(responses, Coroutine):
         return _later(responses, version)
     assert responses is not None
@@ -61,7 +61,7 @@ def _identities(request: LeaveGroupRequest, version: int) -> list[MemberIdentity
 
 
 def _shaped(responses: list[MemberResponse], version: int) -> LeaveGroupResponse:
-    """Before v3 there is one member, and its error is the answer's."""
+    """Before v3 there is one member, and its error is the error of the response."""
     if version >= _SEVERAL_FROM:
         return LeaveGroupResponse(members=responses)
     return LeaveGroupResponse(error_code=responses[0].error_code if responses else 0)

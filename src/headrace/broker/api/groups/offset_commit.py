@@ -1,20 +1,16 @@
-"""OffsetCommit v2-10: a group notes how far it has read.
+"""OffsetCommit v2-10: store the positions of a group.
 
 v5 drops the retention time, v6 adds leader epochs, v7 instance ids, v9 serves the new group
-protocol, v10 names topics by id. The empty name is a group too, as it was when groups were new.
+protocol, v10 names topics by id. The empty group id is valid, as in the first versions of Kafka.
 """
 
 from collections.abc import Coroutine
 from typing import Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.errors import (
-    KafkaError,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
-from headrace.groups.classic import keep_alive_by_commit
-from headrace.groups.late_commits import LateCommit
+from headrace.errors import UnknownTopicId, UnknownTopicOrPartition
+from headrace.groups.classic.protocol import keep_alive_by_commit
+from headrace.groups.group import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
@@ -30,14 +26,10 @@ _TOPIC_IDS_FROM = 10
 _SHAPES_KNOWN_MAX = 2000
 
 _fine_answers: dict[tuple[object, ...], bytes] = {}
-"""The bytes of answers without an error: a member commits for the same partitions all its life."""
+"""Encoded responses without errors, because a member always commits the same partitions."""
 
 
-def _refuse(request: OffsetCommitRequest, error: KafkaError, version: int) -> OffsetCommitResponse:
-    return _response(request, error.code)
-
-
-@api(ApiKey.OFFSET_COMMIT, versions=range(2, 11), refuse=_refuse)
+@api(ApiKey.OFFSET_COMMIT, versions=range(2, 11))
 def offset_commit(
     request: OffsetCommitRequest, call: Call
 ) -> OffsetCommitResponse | bytes | Coroutine[Any, Any, OffsetCommitResponse | bytes]:
@@ -67,10 +59,10 @@ def offset_commit(
         session = keep_alive_by_commit(shard.state, group_id, member_id)
         if session is not None:
             effects.timers[session[0]] = session[1]
-    codes = shard.carry_out(effects)
+    codes = shard.apply(effects)
     if isinstance(codes, list):
         return _answer(codes, refused, request, call.version)
-    assert codes is not None  # A commit has a code for each partition.
+    assert codes is not None  # A commit yields a code for each partition.
     return _later(codes, refused, request, call.version)
 
 
@@ -86,7 +78,7 @@ async def _later(
 def _sorted_out(
     request: OffsetCommitRequest, image: MetadataImage, version: int
 ) -> tuple[list[Commit], dict[int, int]]:
-    """What is committed for partitions that exist; the codes of the others, by place."""
+    """Return the commits of existing partitions, and the error codes of the others by place."""
     commits: list[Commit] = []
     refused: dict[int, int] = {}
     place = -1

@@ -1,4 +1,4 @@
-"""OffsetDelete v0: forget offsets of a group, of topics that it does not read (KIP-496)."""
+"""OffsetDelete v0: delete offsets of topics to which a group does not subscribe (KIP-496)."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -26,7 +26,7 @@ async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDelet
         for one in topic.partitions
         if _exists(call, topic.name, one.partition_index)
     ]
-    codes: Any = shard.carry_out(delete(shard.state, request.group_id, known))
+    codes: Any = shard.apply(delete(shard.state, request.group_id, known))
     if isinstance(codes, Coroutine):
         codes = await codes
     by_place = dict(zip(known, codes, strict=True))

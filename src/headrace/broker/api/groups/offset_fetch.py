@@ -1,17 +1,19 @@
-"""OffsetFetch v1-10: how far a group has read.
+"""OffsetFetch v1-10: the committed positions of a group.
 
-v2 fetches all topics, v7 can wait for open transactions (KIP-447), v8 asks for several groups at
-once (KIP-709), v9 serves the new group protocol, v10 names topics by id.
+v2 can fetch all topics, v7 can wait for open transactions (KIP-447), v8 accepts several groups
+(KIP-709), v9 serves the new group protocol, v10 names topics by id.
 """
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.broker.api.registry import Call, api
-from headrace.errors import (
-    KafkaError,
-    UnknownTopicId,
-    UnstableOffsetCommit,
-)
+from headrace.broker.coordinators import Shard, when_committed
+from headrace.errors import KafkaError, UnknownTopicId, UnstableOffsetCommit
+from headrace.groups.committed_offsets import Offsets
 from headrace.groups.offset_records import CommittedOffset, OffsetKey
-from headrace.groups.offsets import Offsets, offsets_to_fetch
+from headrace.groups.offsets import offsets_to_fetch
+from headrace.groups.shard import GroupShard
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.offset_fetch import (
     OffsetFetchRequest,
@@ -37,18 +39,24 @@ def _refuse(request: OffsetFetchRequest, error: KafkaError, version: int) -> Off
 
 
 @api(ApiKey.OFFSET_FETCH, versions=range(1, 11), refuse=_refuse)
-def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+def offset_fetch(
+    request: OffsetFetchRequest, call: Call
+) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
     groups = []
+    shards: list[Shard[GroupShard]] = []
     for group in _groups(request, call.version):
         try:
-            groups.append(_fetch(group, call, require_stable=request.require_stable))
+            shard = call.broker.groups.shard_for(group.group_id)
+            shards.append(shard)
+            is_stable = request.require_stable
+            groups.append(_fetch(group, shard.state, call, require_stable=is_stable))
         except KafkaError as error:
             groups.append(_refused(group, error))
-    return _shaped(groups, call.version)
+    return when_committed(shards, _shaped(groups, call.version))
 
 
 def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """Before v8 there is one group, without a member."""
+    """The groups of a request; before v8 there is one, without a member."""
     if version >= _SEVERAL_FROM:
         return request.groups
     topics = request.topics
@@ -65,9 +73,8 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
 
 
 def _fetch(
-    group: OffsetFetchRequestGroup, call: Call, *, require_stable: bool
+    group: OffsetFetchRequestGroup, state: GroupShard, call: Call, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    state = call.broker.groups.shard_for(group.group_id).state
     known = offsets_to_fetch(state, group.group_id, group.member_id, group.member_epoch)
     unstable = state.offsets if require_stable and state.offsets.pending else None
     image = call.broker.image

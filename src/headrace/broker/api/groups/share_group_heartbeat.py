@@ -1,7 +1,7 @@
-"""ShareGroupHeartbeat v1: a member of a share group is there, and gets its share (KIP-932).
+"""ShareGroupHeartbeat v1: keep a member of a share group alive and assign it (KIP-932).
 
-A member that brings new topics waits until the share coordinator has begun their states, and is
-answered with its share; Kafka answers at once, and has it come again for it.
+If a member brings new topics, the response with its assignment waits until the share coordinator
+has created their states. Kafka responds immediately, and assigns them after a later heartbeat.
 """
 
 from collections.abc import Coroutine
@@ -11,9 +11,10 @@ import msgspec
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.shares.group_states import begin_states
-from headrace.groups.consumer_context import Client
-from headrace.groups.share import Answer, check_request, serve_heartbeat
-from headrace.groups.share_states import not_initialized
+from headrace.coordination.effects import Effects
+from headrace.groups.epochs.heartbeat import Answer, Client
+from headrace.groups.share.protocol import ShareAnswer, check_request, serve_heartbeat
+from headrace.groups.share.states import not_initialized
 from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.share_group_heartbeat import (
@@ -35,13 +36,15 @@ def share_group_heartbeat(
     check_share_groups(call.broker.image.features)
     check_request(request)
     shard = call.broker.groups.shard_for(request.group_id)
-    answer = shard.carry_out(_decide(shard, request, call))
-    if isinstance(answer, Answer) and not answer.missing:
+    answer = shard.apply(_decide(shard, request, call))
+    if isinstance(answer, Answer) and not answer.needs:
         return answer.response
     return finish_now(_finish(shard, request, call, answer))
 
 
-def _decide(shard: "Shard[GroupShard]", request: ShareGroupHeartbeatRequest, call: Call) -> Any:
+def _decide(
+    shard: "Shard[GroupShard]", request: ShareGroupHeartbeatRequest, call: Call
+) -> Effects[ShareAnswer]:
     client = Client(call.client_id or "", f"/{call.peer.host}")
     return serve_heartbeat(shard.state, request, client, call.broker.clock.now_ms())
 
@@ -50,19 +53,21 @@ async def _finish(
     shard: "Shard[GroupShard]",
     request: ShareGroupHeartbeatRequest,
     call: Call,
-    answer: Answer | Coroutine[Any, Any, Answer] | None,
+    answer: ShareAnswer | Coroutine[Any, Any, ShareAnswer] | None,
 ) -> ShareGroupHeartbeatResponse:
-    told = answer if isinstance(answer, Answer) else await answer if answer is not None else None
-    assert told is not None
-    if not told.missing:
-        return told.response
+    assert answer is not None  # A heartbeat always has a reply.
+    first = await answer if isinstance(answer, Coroutine) else answer
+    if not first.needs:
+        return first.response
     nowhere = {
         topic_id: dict.fromkeys(partitions, UNINITIALIZED)
-        for topic_id, partitions in told.missing.items()
+        for topic_id, partitions in first.needs.partitions.items()
     }
-    refused = await begin_states(call.broker, shard, request.group_id, told.state_epoch, nowhere)
-    again = msgspec.structs.replace(request, member_epoch=told.response.member_epoch)
-    share: Answer = await shard.carried_out(_decide(shard, again, call))
+    refused = await begin_states(
+        call.broker.share_persister, shard, request.group_id, first.needs.state_epoch, nowhere
+    )
+    again = msgspec.structs.replace(request, member_epoch=first.response.member_epoch)
+    second = await shard.applied(_decide(shard, again, call))
     failed = {topic_id for topic_id, _ in refused}
-    await shard.carried_out(not_initialized(shard.state, request.group_id, failed))
-    return share.response
+    await shard.applied(not_initialized(shard.state, request.group_id, failed))
+    return second.response

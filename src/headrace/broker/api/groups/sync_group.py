@@ -1,6 +1,6 @@
-"""SyncGroup v0-5: fetch a member's share of the assignment; the leader brings it.
+"""SyncGroup v0-5: return the assignment of a member; the leader provides it for the group.
 
-v3 knows static members (KIP-345); v5 names the protocol, so that a mix-up is noticed (KIP-559).
+v3 adds static members (KIP-345), v5 the protocol, so that a mismatch is rejected (KIP-559).
 """
 
 from collections.abc import Coroutine
@@ -9,7 +9,7 @@ from typing import Any
 from headrace.broker.api.groups.waiting import outcome
 from headrace.broker.api.registry import Call, api
 from headrace.errors import InconsistentGroupProtocol, InvalidGroupId
-from headrace.groups.classic import sync
+from headrace.groups.classic_requests import sync
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -31,7 +31,7 @@ def sync_group(
     shard = broker.groups.shard_for(request.group_id)
     ticket = broker.loop.create_future()
     effects = sync(shard.state, request, ticket, broker.clock.now_ms())
-    return outcome(shard.carry_out(effects), ticket, _as_it_is)
+    return outcome(shard.apply(effects), ticket, _as_it_is)
 
 
 def _as_it_is(response: SyncGroupResponse) -> SyncGroupResponse:

@@ -1,4 +1,4 @@
-"""Requests that may have to wait for others: a join for all members, a sync for the leader."""
+"""Requests that may wait for other members: a join for all of them, a sync for the leader."""
 
 from asyncio import Future
 from collections.abc import Callable, Coroutine
@@ -10,7 +10,7 @@ R = TypeVar("R")
 def outcome(
     reply: R | Coroutine[Any, Any, R] | None, ticket: "Future[R]", shape: Callable[[R], R]
 ) -> R | Coroutine[Any, Any, R]:
-    """The answer, or what to await for it: the reply itself, or the ticket if there is none yet."""
+    """Return the response, or a coroutine that awaits the reply or, without one, the ticket."""
     if reply is None:
         return shape(ticket.result()) if _is_answered(ticket) else _later(ticket, shape)
     if isinstance(reply, Coroutine):

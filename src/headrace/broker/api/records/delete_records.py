@@ -1,16 +1,21 @@
-"""DeleteRecords v0-2: forget all records before an offset; -1 stands for the high watermark.
+"""DeleteRecords v0-2: delete all records before an offset; -1 means the high watermark.
 
-Kafka waits until every live replica has moved its log start. This node is the only replica, so
-the answer is complete at once and the timeout never counts.
+The answer waits until every live replica has moved the start of its log, which followers report
+with their fetches. A sole replica is answered at once.
 """
+
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.topics.topology import INTERNAL_TOPICS
 from headrace.errors import (
+    NONE,
     InvalidTopicException,
     KafkaError,
     OffsetOutOfRange,
     PolicyViolation,
+    RequestTimedOut,
 )
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.delete_records import (
@@ -19,6 +24,8 @@ from headrace.protocol.schemas.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from headrace.replication.delayed import until
+from headrace.replication.partition import Partition
 
 _HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
@@ -39,27 +46,70 @@ def _refuse(
 
 
 @api(ApiKey.DELETE_RECORDS, versions=range(3), refuse=_refuse)
-def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+def delete_records(
+    request: DeleteRecordsRequest, call: Call
+) -> DeleteRecordsResponse | Coroutine[Any, Any, DeleteRecordsResponse]:
     topics: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        # Named twice, a partition is answered once, for the offset that came last.
+        # A repeated partition is answered once, for its last offset.
         offsets = {one.partition_index: one.offset for one in topic.partitions}
         if offsets:
             topics.setdefault(topic.name, {}).update(offsets)
-    return DeleteRecordsResponse(
+    waiting: list[_Waiting] = []
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=name,
-                partitions=[_delete(name, index, offset, call) for index, offset in asked.items()],
+                partitions=[
+                    _delete(name, index, offset, call, waiting) for index, offset in asked.items()
+                ],
             )
             for name, asked in topics.items()
         ]
     )
+    if not waiting:
+        return response
+    return _answer_later(response, waiting, request.timeout_ms)
 
 
-def _delete(topic: str, index: int, offset: int, call: Call) -> DeleteRecordsPartitionResult:
+class _Waiting(NamedTuple):
+    """A partition whose followers still have the deleted records, and its place in the answer."""
+
+    partition: Partition
+    offset: int
+    result: DeleteRecordsPartitionResult
+    call: Call
+
+    def is_done(self) -> bool:
+        """Fill in the result; false while a live replica has records before the offset."""
+        try:
+            self.partition.check_led()
+            low_watermark = _low_watermark(self.partition, self.call)
+        except KafkaError as error:
+            self.result.error_code = error.code
+            return True
+        if low_watermark < self.offset:
+            return False
+        self.result.low_watermark = low_watermark
+        self.result.error_code = NONE
+        return True
+
+
+async def _answer_later(
+    response: DeleteRecordsResponse, waiting: list[_Waiting], timeout_ms: int
+) -> DeleteRecordsResponse:
+    def are_done() -> bool:
+        return not [one for one in waiting if not one.is_done()]
+
+    await until(are_done, [one.partition for one in waiting], timeout_ms / 1000)
+    return response
+
+
+def _delete(
+    topic: str, index: int, offset: int, call: Call, waiting: list[_Waiting]
+) -> DeleteRecordsPartitionResult:
     try:
-        partition = call.broker.partitions.find(topic, index)
+        partition = call.broker.partitions.led(topic, index)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopicException(f"{topic} is internal; records of it cannot be deleted")
         log = partition.online_log()
@@ -71,10 +121,26 @@ def _delete(topic: str, index: int, offset: int, call: Call) -> DeleteRecordsPar
             offset = log.high_watermark
         if offset < 0:
             raise OffsetOutOfRange(f"there is no offset {offset}")
-        low_watermark = log.delete_records_before(offset)
+        partition.delete_records_before(offset)
+        low_watermark = _low_watermark(partition, call)
     except KafkaError as error:
         return _failed(index, error)
-    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+    if low_watermark >= offset:
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+    # Stays like this if the time is up.
+    result = _failed(index, RequestTimedOut("the replicas did not delete the records in time"))
+    waiting.append(_Waiting(partition, offset, result, call))
+    return result
+
+
+def _low_watermark(partition: Partition, call: Call) -> int:
+    """Return the first offset that a live replica still has."""
+    start = partition.online_log().log_start_offset
+    if partition.in_sync is None:
+        return start
+    brokers = call.broker.image.brokers
+    live = {one.id for one in brokers.values() if not one.fenced}
+    return partition.in_sync.low_watermark(start, live)
 
 
 def _failed(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:

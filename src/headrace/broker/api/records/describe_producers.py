@@ -1,9 +1,13 @@
-"""DescribeProducers v0: the idempotent producers that a partition remembers (KIP-664)."""
+"""DescribeProducers v0: the idempotent producers that a partition remembers (KIP-664).
+
+Followers answer, too: an operator who looks for hanging transactions asks a certain broker.
+"""
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.topics.topology import why_missing
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.refusals import refused
 from headrace.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -13,21 +17,7 @@ from headrace.protocol.schemas.describe_producers import (
 )
 
 
-def _refuse(
-    request: DescribeProducersRequest, error: KafkaError, version: int
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_failed(index, error) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-@api(ApiKey.DESCRIBE_PRODUCERS, versions=range(1), refuse=_refuse)
+@api(ApiKey.DESCRIBE_PRODUCERS, versions=range(1))
 def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
@@ -46,9 +36,9 @@ def _partition(topic: str, index: int, call: Call) -> PartitionResponse:
     try:
         if topic not in call.broker.image.topics:
             raise why_missing(topic)
-        log = call.broker.partitions.find(topic, index).online_log()
+        log = call.broker.partitions.hosted(topic, index).online_log()
     except KafkaError as error:
-        return _failed(index, error)
+        return refused(PartitionResponse, index, error)
     return PartitionResponse(
         partition_index=index,
         active_producers=[
@@ -62,10 +52,4 @@ def _partition(topic: str, index: int, call: Call) -> PartitionResponse:
             )
             for producer in log.producers.entries.values()
         ],
-    )
-
-
-def _failed(index: int, error: KafkaError) -> PartitionResponse:
-    return PartitionResponse(
-        partition_index=index, error_code=error.code, error_message=str(error) or None
     )

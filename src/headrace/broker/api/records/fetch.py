@@ -1,101 +1,99 @@
-"""Fetch v4-18: records from the logs to a consumer, straight from the page cache.
+"""Fetch v4-18: records from the logs to consumers and followers, straight from the page cache.
 
-A request that finds too little waits on its partitions (`delayed.py`) and is tried again when
-one of them grows. v7 has sessions (KIP-227), v12 lets a reader say which epoch it read last, so
-that it hears when its log and ours have parted (KIP-595), v13 names topics by id.
+A request that finds fewer bytes than its minimum waits on its partitions (`delayed.py`) and is
+tried again when one of them grows. v7 adds sessions (KIP-227), v12 the last epoch that the reader
+has read, so that the answer reports where its log and ours diverge (KIP-595), v13 topic ids, v15
+the epoch of a follower's broker (KIP-903), v18 its high watermark (KIP-1166). The fetches of
+followers are served by `replica_fetch.py`. A debugger (replica id -2) may read followers, too:
+kafka-replica-verification compares all replicas.
 """
 
 from collections.abc import Sequence
-from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.registry import api
-from headrace.broker.delayed import Delayed
 from headrace.broker.fetch_sessions import FetchContext, FetchTarget
-from headrace.errors import (
-    KafkaError,
-    NotLeaderOrFollower,
-    OffsetOutOfRange,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from headrace.broker.replica_fetch import INLINE_BYTES_MAX, ReplicaFetch, divergence, unknown
+from headrace.broker.replica_sessions import CONSUMER, replica_of
+from headrace.broker.topics.topology import leader_nodes
+from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
 from headrace.protocol.schemas.fetch import FetchRequest
 
 if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
-    from headrace.broker.node import Broker
-    from headrace.broker.partitions import HostedTopic, Partition
+    from headrace.broker.direct_call import DirectCall
+    from headrace.broker.fetch_sessions import FetchSessions
+    from headrace.replication.partition import HostedTopic, Partition
     from headrace.storage.log import Log
     from headrace.storage.reading import LogSlice
 
 _READ_COMMITTED = 1
-_INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than a sendfile.
 
 
 @api(ApiKey.FETCH, versions=range(4, 19))
-def fetch(
-    broker: "Broker",
-    connection: "Connection",
-    request: FetchRequest,
-    version: int,
-    correlation_id: int,
-) -> None:
+def fetch(request: FetchRequest, call: "DirectCall") -> None:
+    sessions, now = call.broker.fetch_sessions, call.broker.loop.time()
+    served: _Fetch | ReplicaFetch
     try:
-        context = broker.fetch_sessions.context(request, version, broker.loop.time())
+        replica_id = replica_of(request)[0]
+        if replica_id > CONSUMER:
+            served = _by_replica(request, call, sessions, now)
+        else:
+            context = sessions.context(request, call.version, now)
+            served = _Fetch(call, request, context, reads_any_replica=replica_id < CONSUMER)
     except KafkaError as error:
-        broker.metrics.requests.failed(ApiKey.FETCH, error.code)
-        parts = write_fetch(version, correlation_id, 0, (), error_code=error.code)
-        connection.answer_parts(list(parts))
+        call.count_error(error.code)
+        call.answer(*write_fetch(call.version, call.correlation_id, 0, (), error_code=error.code))
         return
-    waiting = _Fetch(broker, connection, request, context, version, correlation_id)
-    waiting.serve()
+    served.serve()
+
+
+def _by_replica(
+    request: FetchRequest, call: "DirectCall", sessions: "FetchSessions", now: float
+) -> ReplicaFetch:
+    wake = call.broker.partitions.changed
+    session, is_incremental = sessions.replica_session(request, call.version, now, wake)
+    return ReplicaFetch(call, request, session, is_incremental=is_incremental)
 
 
 class _Fetch:
-    """One request on its way: read, and if there is too little, read again later."""
+    """One request: read, and if there are too few records, read again later."""
 
     __slots__ = (
         "_broker",
-        "_connection",
+        "_call",
         "_context",
-        "_correlation_id",
+        "_elsewhere",
         "_has_diverged",
         "_hosted",
-        "_parked_at",
+        "_reads_any_replica",
         "_request",
-        "_version",
     )
 
     def __init__(
         self,
-        broker: "Broker",
-        connection: "Connection",
+        call: "DirectCall",
         request: FetchRequest,
         context: FetchContext,
-        version: int,
-        correlation_id: int,
+        *,
+        reads_any_replica: bool,
     ) -> None:
-        self._broker = broker
-        self._connection = connection
+        self._call = call
+        self._reads_any_replica = reads_any_replica
+        self._broker = call.broker
         self._request = request
         self._context = context
-        self._version = version
-        self._correlation_id = correlation_id
-        self._parked_at = 0
         self._has_diverged = False
-        partitions = broker.partitions
-        self._hosted = partitions.by_id if version >= TOPIC_IDS_FROM else partitions.by_wire_name
+        self._elsewhere: list[KafkaError] = []  # Errors of partitions that another node leads.
+        partitions = call.broker.partitions
+        by_id = call.version >= TOPIC_IDS_FROM
+        self._hosted = partitions.by_id if by_id else partitions.by_wire_name
 
     def serve(self) -> None:
-        is_last = self._request.max_wait_ms <= 0 or not self._context.targets
-        if self._attempt(is_last=is_last):
-            return
-        self._parked_at = perf_counter_ns()
-        delayed = Delayed(self._attempt, self._connection.close)
-        delayed.park(self._broker.loop, self._watched(), self._request.max_wait_ms / 1000)
-        self._connection.wait(delayed.abandon)
+        wait_ms = self._request.max_wait_ms
+        if not self._attempt(is_last=wait_ms <= 0 or not self._context.targets):
+            self._call.park_until(self._attempt, self._watched(), wait_ms)
 
     def _watched(self) -> "list[Partition]":
         found = []
@@ -116,6 +114,7 @@ class _Fetch:
 
     def _read(self) -> "tuple[list[tuple[FetchTarget, FetchedPartition[LogSlice]]], int, bool]":
         reads = []
+        self._elsewhere = []
         total = 0
         failed = False
         left = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
@@ -123,8 +122,14 @@ class _Fetch:
             try:
                 result, size = self._read_partition(target, left, is_first=not total)
             except KafkaError as error:
-                result, size = FetchedPartition(target.index, error.code, -1, -1, -1, None), 0
+                leader = error.current_leader
+                size = 0
+                result = FetchedPartition(
+                    target.index, error.code, -1, -1, -1, None, current_leader=leader
+                )
                 failed = True
+                if leader is not None:
+                    self._elsewhere.append(error)
                 self._count_failure(target, error)
             total += size
             left -= size
@@ -136,19 +141,18 @@ class _Fetch:
     ) -> "tuple[FetchedPartition[LogSlice], int]":
         topic = self._hosted.get(target.topic_key)
         if topic is None:
-            raise self._unknown(target)
-        partition = topic.find(target.index)
+            raise unknown(target.topic_key, self._call.version)
+        is_any = self._reads_any_replica
+        partition = topic.hosted(target.index) if is_any else topic.led(target.index)
         if target.leader_epoch >= 0:
             partition.check_leader_epoch(target.leader_epoch)
         log = partition.online_log()
-        if self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0:
-            raise NotLeaderOrFollower("this node has no followers")
         is_committed = self._request.isolation_level == _READ_COMMITTED
         high_watermark = log.high_watermark
         stable = log.last_stable_offset
         bound = stable if is_committed else high_watermark
         if target.last_fetched_epoch >= 0 and (
-            diverging := self._divergence(partition, log, target.last_fetched_epoch, target.offset)
+            diverging := divergence(partition, log, target.last_fetched_epoch, target.offset)
         ):
             self._has_diverged = True
             start = log.log_start_offset
@@ -180,7 +184,7 @@ class _Fetch:
     def _aborted(
         log: "Log", offset: int, stable: int, slice_: "LogSlice"
     ) -> Sequence[tuple[int, int]]:
-        """What the consumer must skip among the records that it is sent, and no more."""
+        """Return the aborted transactions among the records of the answer."""
         found = log.aborted_transactions(offset, stable) if slice_.size else ()
         if not found:
             return ()
@@ -190,11 +194,6 @@ class _Fetch:
             for aborted in found
             if aborted.first_offset < end_offset
         ]
-
-    def _unknown(self, target: FetchTarget) -> KafkaError:
-        if self._version >= TOPIC_IDS_FROM:
-            return UnknownTopicId("no topic has this id")
-        return UnknownTopicOrPartition(f"there is no topic {target.topic_key.decode()}")
 
     def _answer(self, reads: "list[tuple[FetchTarget, FetchedPartition[LogSlice]]]") -> None:
         context = self._context
@@ -207,13 +206,13 @@ class _Fetch:
                 assert not isinstance(records, bytes)
                 size = records.size
                 self._count(target, size)
-                if size <= _INLINE_BYTES_MAX:
+                if size <= INLINE_BYTES_MAX:
                     result = result._replace(records=records.read())
             if context.session is not None:
-                is_news = target.is_news(
+                must_be_sent = target.must_be_sent(
                     result.error_code, result.high_watermark, result.log_start_offset, size
                 )
-                if context.is_incremental and not is_news and result.diverging is None:
+                if context.is_incremental and not must_be_sent and result.diverging is None:
                     continue
                 if size:
                     context.session.serve_last(target)
@@ -221,27 +220,15 @@ class _Fetch:
                 last_key = target.topic_key
                 topics.append((last_key, []))
             topics[-1][1].append(result)
-        parts = write_fetch(self._version, self._correlation_id, context.session_id, topics)
-        if self._parked_at:
-            self._connection.finish(list(parts))
-            waited_ns = perf_counter_ns() - self._parked_at
-            self._broker.metrics.requests.served_late(
-                ApiKey.FETCH, self._version, waited_ns, waited_ns=waited_ns
-            )
-        else:
-            self._connection.answer_parts(list(parts))
-
-    @staticmethod
-    def _divergence(
-        partition: "Partition", log: "Log", last_epoch: int, offset: int
-    ) -> tuple[int, int] | None:
-        """Where the reader's log and ours part, if what it read last is not what we have."""
-        epoch, end_offset = partition.end_of_epoch(log, last_epoch)
-        if epoch < 0 or end_offset < 0 or offset < log.log_start_offset:
-            raise OffsetOutOfRange(
-                f"{log.topic_partition} does not know where its leader epoch {last_epoch} ended"
-            )
-        return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
+        call, elsewhere = self._call, self._elsewhere
+        nodes = (
+            leader_nodes(self._broker.image, call.connection.listener, elsewhere)
+            if elsewhere
+            else ()
+        )
+        call.answer(
+            *write_fetch(call.version, call.correlation_id, context.session_id, topics, nodes=nodes)
+        )
 
     def _count(self, target: FetchTarget, size: int) -> None:
         topic: HostedTopic | None = self._hosted.get(target.topic_key)
@@ -250,7 +237,7 @@ class _Fetch:
             topic.metrics.bytes_out += size
 
     def _count_failure(self, target: FetchTarget, error: KafkaError) -> None:
-        self._broker.metrics.requests.failed(ApiKey.FETCH, error.code)
+        self._call.count_error(error.code)
         topic: HostedTopic | None = self._hosted.get(target.topic_key)
         if topic is None:
             self._broker.metrics.failed_fetch_requests += 1

@@ -1,17 +1,26 @@
-"""ListOffsets v1-11: which offset a partition has at a time, at its start or at its end.
+"""ListOffsets v1-11: the offset of a partition at a time, at its start or at its end.
 
-Negative timestamps stand for places, each known from some version on: -1 the end and -2 the start,
+Negative timestamps mean special offsets, each from some version on: -1 the end and -2 the start,
 -3 the latest timestamp (v7, KIP-734), -4 the start on local disk (v8), -5 the last tiered offset
 (v9) and -6 the first one waiting for the remote tier (v11). Nothing is tiered here.
+
+A new leader learns from its followers which of its records are committed. Until then consumers get
+no end that might go back, but OFFSET_NOT_AVAILABLE (v5, KIP-207).
 """
 
 from collections import Counter
 from enum import IntEnum
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.partitions import Partition
-from headrace.errors import InvalidRequest, KafkaError, UnsupportedVersion
+from headrace.errors import (
+    InvalidRequest,
+    KafkaError,
+    LeaderNotAvailable,
+    OffsetNotAvailable,
+    UnsupportedVersion,
+)
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.refusals import refused
 from headrace.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -19,16 +28,18 @@ from headrace.protocol.schemas.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from headrace.replication.partition import Partition
 from headrace.storage.log import Log
 from headrace.storage.timestamps import TimestampOffset
 
 _CONSUMER = -1
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_TIMESTAMP = -1
+_NOT_AVAILABLE_FROM = 5
 
 
 class _Place(IntEnum):
-    """What a timestamp below zero stands for."""
+    """The special offset that a negative timestamp means."""
 
     LATEST = -1
     EARLIEST = -2
@@ -48,19 +59,7 @@ _KNOWN_FROM: dict[int, int] = {
 }
 
 
-def _refuse(request: ListOffsetsRequest, error: KafkaError, version: int) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[_failed(one, error) for one in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-@api(ApiKey.LIST_OFFSETS, versions=range(1, 12), refuse=_refuse)
+@api(ApiKey.LIST_OFFSETS, versions=range(1, 12))
 def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise InvalidRequest(
@@ -74,7 +73,8 @@ def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse
     for topic in request.topics:
         for one in topic.partitions:
             if asked[topic.name, one.partition_index] > 1:
-                found = _failed(one, InvalidRequest("a partition is named more than once"))
+                twice = InvalidRequest("a partition is named more than once")
+                found = refused(ListOffsetsPartitionResponse, one, twice)
             else:
                 found = _find(topic.name, one, request, call)
             topics.setdefault(topic.name, {})[one.partition_index] = found
@@ -92,14 +92,16 @@ def _find(
     try:
         if asked.timestamp < 0 and call.version < _KNOWN_FROM.get(asked.timestamp, 1 << 15):
             raise UnsupportedVersion(
-                f"timestamp {asked.timestamp} means nothing in v{call.version}"
+                f"timestamp {asked.timestamp} is not defined in v{call.version}"
             )
-        partition = call.broker.partitions.find(topic, asked.partition_index)
+        partition = call.broker.partitions.led(topic, asked.partition_index)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.online_log()
         found = _look_up(partition, log, asked.timestamp, _end_offset(request, log))
+        if _may_go_back(asked.timestamp, found) and request.replica_id == _CONSUMER:
+            _check_end_is_known(partition, call.version)
     except KafkaError as error:
-        return _failed(asked, error)
+        return refused(ListOffsetsPartitionResponse, asked, error)
     if found is None:
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     return ListOffsetsPartitionResponse(
@@ -111,12 +113,29 @@ def _find(
 
 
 def _end_offset(request: ListOffsetsRequest, log: Log) -> int:
-    """Up to where the client can read; replicas see everything."""
+    """Return the end of the records that the client can read; replicas read all records."""
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
     if request.isolation_level == _READ_COMMITTED:
         return log.last_stable_offset
     return log.high_watermark
+
+
+def _may_go_back(timestamp: int, found: TimestampOffset | None) -> bool:
+    """Return whether an answer depends on the high watermark."""
+    return timestamp == _Place.LATEST or (
+        found is None and timestamp not in (_Place.LATEST_TIERED, _Place.EARLIEST_PENDING)
+    )
+
+
+def _check_end_is_known(partition: Partition, version: int) -> None:
+    if partition.is_end_known:
+        return
+    kind = OffsetNotAvailable if version >= _NOT_AVAILABLE_FROM else LeaderNotAvailable
+    raise kind(
+        f"{partition.topic.name}-{partition.index} has a new leader, which does not know yet "
+        "which of its records are committed"
+    )
 
 
 def _look_up(
@@ -138,14 +157,8 @@ def _look_up(
 
 
 def _first_epoch(partition: Partition, log: Log) -> int:
-    """The epoch of the first record if the log still knows it; without any, that under way."""
+    """Return the epoch of the first record, -1 if the log has lost it, or the current epoch."""
     earliest = log.leader_epochs.earliest
     if earliest is None:
         return partition.leader_epoch
     return earliest.epoch if earliest.start_offset <= log.log_start_offset else -1
-
-
-def _failed(asked: ListOffsetsPartition, error: KafkaError) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, error_code=error.code
-    )

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch v2-4: where a leader epoch ended, so that readers notice a truncated log.
+"""OffsetForLeaderEpoch v2-4: the end of a leader epoch, by which readers notice a truncated log.
 
-v3 tells which replica asks; consumers do so since KIP-320.
+v3 adds the id of the replica; consumers use this API since KIP-320.
 """
 
 from headrace.broker.api.registry import Call, api
@@ -15,24 +15,7 @@ from headrace.protocol.schemas.offset_for_leader_epoch import (
 )
 
 
-def _refuse(
-    request: OffsetForLeaderEpochRequest, error: KafkaError, version: int
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    EpochEndOffset(partition=one.partition, error_code=error.code)
-                    for one in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-@api(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5), refuse=_refuse)
+@api(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5))
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
@@ -49,7 +32,7 @@ def offset_for_leader_epoch(
 
 def _end_offset(topic: str, asked: OffsetForLeaderPartition, call: Call) -> EpochEndOffset:
     try:
-        partition = call.broker.partitions.find(topic, asked.partition)
+        partition = call.broker.partitions.led(topic, asked.partition)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.online_log()
         epoch, end_offset = partition.end_of_epoch(log, asked.leader_epoch)

@@ -1,23 +1,19 @@
-"""Acknowledgements as requests bring them, with a ShareFetch or by themselves: checked, done."""
+"""The acknowledgements in ShareFetch and ShareAcknowledge requests: checked and carried out."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from headrace.errors import (
-    InvalidRequest,
-    KafkaError,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from headrace.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from headrace.protocol.acknowledge_types import AcknowledgeType
+from headrace.runtime.eager import finish_each
 from headrace.shares.partition import Acknowledgement
 from headrace.shares.sessions import SessionKey, Target
 from headrace.shares.state import SharePartitionKey
 
 if TYPE_CHECKING:
-    from headrace.broker.node import Broker
-    from headrace.broker.partitions import Partition
+    from headrace.broker.broker import Broker
     from headrace.protocol.uuids import Uuid
+    from headrace.replication.partition import Partition
 
 MEMBER_ID_SIZE_MAX = 36
 RENEWALS_FROM = 2
@@ -26,18 +22,18 @@ Verdicts = dict[Target, KafkaError | None]
 
 
 class AcknowledgementBatch(Protocol):
-    """The shape that both requests give them."""
+    """The fields of an acknowledgement in both requests."""
 
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
 
 
-Said = Iterable[tuple[Target, Sequence[AcknowledgementBatch]]]
+Acknowledged = Iterable[tuple[Target, Sequence[AcknowledgementBatch]]]
 
 
 def check_member(group_id: str | None, member_id: str | None) -> SessionKey:
-    """Whose request it is; who has no name has no session."""
+    """Return the key of the session; raise if the group or the member is missing."""
     if group_id is None:
         raise InvalidRequest("Invalid group id in the request.")
     if not member_id or len(member_id) > MEMBER_ID_SIZE_MAX:
@@ -46,26 +42,22 @@ def check_member(group_id: str | None, member_id: str | None) -> SessionKey:
 
 
 def partition_of(broker: "Broker", topic_id: "Uuid", index: int) -> "Partition":
-    """The partition that a request names, if this node leads it."""
+    """Return the partition that a request names; raise unless this node leads it."""
     topic = broker.partitions.by_id.get(topic_id)
     if topic is None:
         raise UnknownTopicId("no topic has this id")
-    return topic.find(index)
+    return topic.led(index)
 
 
 async def acknowledge_all(
-    broker: "Broker", key: SessionKey, said: Said, *, may_renew: bool
+    broker: "Broker", key: SessionKey, batches_by_target: Acknowledged, *, may_renew: bool
 ) -> Verdicts:
-    """Carry out what a member says; partitions fare one by one."""
-    verdicts: Verdicts = {}
-    for target, batches in said:
-        try:
-            await _acknowledge(broker, key, target, batches, may_renew=may_renew)
-        except KafkaError as error:
-            verdicts[target] = error
-        else:
-            verdicts[target] = None
-    return verdicts
+    """Carry out acknowledgements, and return a result for each partition."""
+    asked = list(batches_by_target)
+    outcomes = await finish_each(
+        _acknowledge(broker, key, target, batches, may_renew=may_renew) for target, batches in asked
+    )
+    return {target: outcome for (target, _), outcome in zip(asked, outcomes, strict=True)}
 
 
 async def _acknowledge(
@@ -85,7 +77,7 @@ async def _acknowledge(
 
 
 def _checked(batches: Sequence[AcknowledgementBatch], *, may_renew: bool) -> list[Acknowledgement]:
-    """The batches in the words of the share partition; raise unless they can be understood."""
+    """Convert the batches for the share partition; raise if one is invalid."""
     checked = []
     before = -1
     highest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT

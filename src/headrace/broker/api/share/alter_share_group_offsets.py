@@ -1,10 +1,10 @@
-"""AlterShareGroupOffsets v0: let a share group without members start over elsewhere."""
+"""AlterShareGroupOffsets v0: change the start offsets of a share group without members."""
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.shares.group_states import Refusals, begin_states
 from headrace.errors import InvalidGroupId, UnknownTopicOrPartition
-from headrace.groups.share import share_group_or_new
-from headrace.groups.share_states import Alteration, alter, not_initialized
+from headrace.groups.share.protocol import share_group_or_new
+from headrace.groups.share.states import Alteration, alter, not_initialized
 from headrace.metadata.features import check_share_groups
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
@@ -36,11 +36,11 @@ async def alter_share_group_offsets(
     group = share_group_or_new(shard.state, group_id)
     offsets = _existing(request, broker.image)
     effects = alter(shard.state, group, offsets, broker.clock.now_ms())
-    alteration: Alteration = await shard.carried_out(effects)
+    alteration: Alteration = await shard.applied(effects)
     refused = await begin_states(
-        broker, shard, group_id, alteration.state_epoch, alteration.offsets
+        broker.share_persister, shard, group_id, alteration.state_epoch, alteration.offsets
     )
-    await shard.carried_out(not_initialized(shard.state, group_id, alteration.offsets))
+    await shard.applied(not_initialized(shard.state, group_id, alteration.offsets))
     return AlterShareGroupOffsetsResponse(
         responses=[_answered(topic, broker.image, refused) for topic in request.topics]
     )
@@ -49,7 +49,7 @@ async def alter_share_group_offsets(
 def _existing(
     request: AlterShareGroupOffsetsRequest, image: MetadataImage
 ) -> dict[Uuid, dict[int, int]]:
-    """The offsets for partitions that there are."""
+    """The requested offsets of existing partitions."""
     offsets: dict[Uuid, dict[int, int]] = {}
     for asked in request.topics:
         topic = image.topics.get(asked.topic_name)

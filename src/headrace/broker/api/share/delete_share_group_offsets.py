@@ -1,10 +1,10 @@
-"""DeleteShareGroupOffsets v0: have a share group without members forget topics."""
+"""DeleteShareGroupOffsets v0: delete the states of topics of a share group without members."""
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.shares.group_states import forget_states
 from headrace.errors import InvalidGroupId, KafkaError, UnknownTopicOrPartition
-from headrace.groups.share import share_group
-from headrace.groups.share_states import Forgetting, forget_topics
+from headrace.groups.share.protocol import share_group
+from headrace.groups.share.states import Forgetting, forget_topics
 from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.delete_share_group_offsets import (
@@ -29,8 +29,8 @@ async def delete_share_group_offsets(
     group = share_group(shard.state, group_id)
     image = broker.image
     names = [one.topic_name for one in request.topics]
-    forgetting: Forgetting = await shard.carried_out(forget_topics(group, names, image))
-    refused = await forget_states(broker, shard, group_id, forgetting.partitions)
+    forgetting: Forgetting = await shard.applied(forget_topics(group, names, image))
+    refused = await forget_states(broker.share_persister, shard, group_id, forgetting.partitions)
     answered = [
         _answered(image.topics_by_id[one].name, one, refused.get(one))
         for one in forgetting.partitions

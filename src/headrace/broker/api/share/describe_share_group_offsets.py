@@ -1,16 +1,17 @@
-"""DescribeShareGroupOffsets v0-1: where share groups start to read, and how far behind they are.
+"""DescribeShareGroupOffsets v0-1: the start offsets and the lag of share groups.
 
-v1 adds the lag (KIP-1226): the records that are neither delivered for good nor given up.
+v1 adds the lag (KIP-1226): the records that are neither acknowledged nor archived.
 """
 
 from collections.abc import Iterable
 
 from headrace.broker.api.registry import Call, api
 from headrace.errors import KafkaError
-from headrace.groups.share_group import ShareGroup
+from headrace.groups.share.group import ShareGroup
 from headrace.metadata.features import check_share_groups
 from headrace.metadata.image import TopicImage
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.refusals import refused
 from headrace.protocol.schemas.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -25,20 +26,13 @@ from headrace.protocol.schemas.describe_share_group_offsets import (
 from headrace.protocol.schemas.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic as Topic,
 )
+from headrace.runtime.eager import finish_each
 from headrace.shares.state import UNINITIALIZED, UNKNOWN_COUNT, SharePartitionKey
 
 _UNKNOWN_LAG = -1
 
 
-def _refuse(
-    request: DescribeShareGroupOffsetsRequest, error: KafkaError, version: int
-) -> DescribeShareGroupOffsetsResponse:
-    return DescribeShareGroupOffsetsResponse(
-        groups=[_refused(one.group_id, error) for one in request.groups]
-    )
-
-
-@api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2), refuse=_refuse)
+@api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2))
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, call: Call
 ) -> DescribeShareGroupOffsetsResponse:
@@ -52,23 +46,25 @@ async def _group(asked: DescribeShareGroupOffsetsRequestGroup, call: Call) -> Gr
     topics_by_name = call.broker.image.topics
     described = []
     try:
-        for name, partitions in _topics(asked, call):
+        for name, partitions in await _topics(asked, call):
             topic = topics_by_name.get(name)
             if topic is None:
                 unknown = [Partition(one, UNINITIALIZED) for one in partitions]
                 described.append(Topic(topic_name=name, partitions=unknown))
             else:
-                rows = [await _partition(asked.group_id, topic, one, call) for one in partitions]
-                described.append(Topic(name, topic.id, rows))
+                rows = await finish_each(
+                    _partition(asked.group_id, topic, one, call) for one in partitions
+                )
+                described.append(Topic(name, topic.id, [_sound(row) for row in rows]))
     except KafkaError as error:
-        return _refused(asked.group_id, error)
+        return refused(Group, asked, error)
     return Group(group_id=asked.group_id, topics=described)
 
 
-def _topics(
+async def _topics(
     asked: DescribeShareGroupOffsetsRequestGroup, call: Call
 ) -> Iterable[tuple[str, Iterable[int]]]:
-    """What is asked for; without topics, all that the group has states for."""
+    """The requested partitions; without topics, all partitions with a state."""
     shard = call.broker.groups.shard_for(asked.group_id)
     if asked.topics is not None:
         return [(one.topic_name, one.partitions) for one in asked.topics]
@@ -76,11 +72,18 @@ def _topics(
     if not isinstance(group, ShareGroup):
         return []
     known = call.broker.image.topics_by_id
-    return [
+    found = [
         (known[topic_id].name, sorted(one.partitions))
         for topic_id, one in group.states.initialized.items()
         if topic_id in known
     ]
+    await shard.settled()
+    return found
+
+
+def _sound(row: Partition | KafkaError) -> Partition:
+    assert isinstance(row, Partition), "`_partition` has a row for each error"
+    return row
 
 
 async def _partition(group_id: str, topic: TopicImage, index: int, call: Call) -> Partition:
@@ -92,12 +95,8 @@ async def _partition(group_id: str, topic: TopicImage, index: int, call: Call) -
     row = Partition(index, state.start_offset, state.leader_epoch, _UNKNOWN_LAG)
     if state.start_offset != UNINITIALIZED and state.delivery_complete_count != UNKNOWN_COUNT:
         try:
-            end_offset = call.broker.partitions.find(topic.name, index).online_log().high_watermark
+            end_offset = await call.broker.leaders.end_offset(topic.name, index)
         except KafkaError as error:
             return Partition(index, error_code=error.code, error_message=str(error))
         row.lag = end_offset - state.start_offset - state.delivery_complete_count
     return row
-
-
-def _refused(group_id: str, error: KafkaError) -> Group:
-    return Group(group_id=group_id, error_code=error.code, error_message=str(error))

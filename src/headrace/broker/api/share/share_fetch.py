@@ -1,13 +1,12 @@
-"""ShareFetch v1-2: records for a member of a share group, each for nobody else (KIP-932).
+"""ShareFetch v1-2: acquire records for one member of a share group (KIP-932).
 
-A request may bring acknowledgements of earlier records. One that finds none to take waits, until
-the partitions grow or records come back. v2 can keep strictly to a number of records (KIP-1206) and
-renew locks (KIP-1222).
+A request may contain acknowledgements of earlier records. A request that finds no records waits
+until the partitions grow or records are released. v2 can limit the number of records strictly
+(KIP-1206) and renew locks (KIP-1222).
 """
 
 import logging
 from collections.abc import Coroutine
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import api
@@ -18,26 +17,22 @@ from headrace.broker.api.share.acknowledging import (
     check_member,
     partition_of,
 )
-from headrace.broker.delayed import Delayed, Watched
-from headrace.errors import (
-    InvalidRequest,
-    KafkaError,
-    NotLeaderOrFollower,
-    ShareSessionLimitReached,
-)
+from headrace.broker.topics.topology import leader_nodes
+from headrace.errors import InvalidRequest, KafkaError, ShareSessionLimitReached
 from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_share_fetch import SharedRecords, write_share_fetch
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
+from headrace.replication.delayed import Watched
 from headrace.runtime.eager import finish_now
-from headrace.shares.selection import Wish
+from headrace.shares.selection import Pick
 from headrace.shares.sessions import FINAL_EPOCH, SessionKey, ShareSession, Target
 from headrace.shares.state import SharePartitionKey
 
 if TYPE_CHECKING:
-    from headrace.broker.connection import Connection
-    from headrace.broker.node import Broker
-    from headrace.broker.shares.partitions import LedSharePartition, Taken
+    from headrace.broker.direct_call import DirectCall
+    from headrace.broker.shares.led_partition import LedSharePartition
+    from headrace.broker.shares.partitions import AcquiredRecords
     from headrace.storage.reading import LogSlice
 
 _log = logging.getLogger(__name__)
@@ -47,54 +42,35 @@ _RECORD_LIMIT = 1
 
 
 @api(ApiKey.SHARE_FETCH, versions=range(1, 3))
-def share_fetch(
-    broker: "Broker",
-    connection: "Connection",
-    request: ShareFetchRequest,
-    version: int,
-    correlation_id: int,
-) -> None:
-    _ShareFetch(broker, connection, request, version, correlation_id).serve()
+def share_fetch(request: ShareFetchRequest, call: "DirectCall") -> None:
+    _ShareFetch(call, request).serve()
 
 
 class _ShareFetch:
-    """One request on its way: acknowledge, take records, and wait if there are none."""
+    """One request: acknowledge, acquire records, and wait if there are none."""
 
     __slots__ = (
         "_broker",
-        "_connection",
-        "_correlation_id",
+        "_call",
         "_errors",
         "_inline",
         "_key",
         "_led",
-        "_parked_at",
         "_request",
         "_session",
         "_verdicts",
-        "_version",
     )
 
-    def __init__(
-        self,
-        broker: "Broker",
-        connection: "Connection",
-        request: ShareFetchRequest,
-        version: int,
-        correlation_id: int,
-    ) -> None:
-        self._broker = broker
-        self._connection = connection
+    def __init__(self, call: "DirectCall", request: ShareFetchRequest) -> None:
+        self._call = call
+        self._broker = call.broker
         self._request = request
-        self._version = version
-        self._correlation_id = correlation_id
-        self._parked_at = 0
         self._key: SessionKey
         self._session: ShareSession
         self._verdicts: Verdicts = {}
         self._led: dict[Target, LedSharePartition] = {}
         self._errors: dict[Target, KafkaError] = {}
-        self._inline: dict[Target, bytes] = {}  # Records that go out with the answer's own bytes.
+        self._inline: dict[Target, bytes] = {}  # Records that are copied into the answer.
 
     def serve(self) -> None:
         try:
@@ -105,22 +81,24 @@ class _ShareFetch:
         except KafkaError as error:
             self._refuse(error)
             return
-        rest = finish_now(self._acknowledge())
-        if rest is None:
+        acknowledging = finish_now(self._acknowledge())
+        if acknowledging is None:
             self._fetch()
         else:
-            self._park()
-            self._connection.wait()
-            self._broker.tasks.start(self._fetch_after(rest), "share fetch")
+            self._call.park()
+            self._broker.tasks.start(self._fetch_after(acknowledging), "share fetch")
 
-    async def _fetch_after(self, rest: Coroutine[Any, Any, None]) -> None:
+    async def _fetch_after(self, acknowledging: Coroutine[Any, Any, None]) -> None:
         try:
-            await rest
-            if not self._connection.closed:
+            await acknowledging
+            if not self._call.connection.closed:
                 self._fetch()
         except Exception:
-            _log.exception("a share fetch of %s failed; it is closed", self._connection.peer)
-            self._connection.close()
+            _log.exception(
+                "share fetch failed, connection closed",
+                extra={"connection": self._call.connection.peer},
+            )
+            self._call.connection.close()
 
     # --- the session ------------------------------------------------------------------------------
 
@@ -130,7 +108,7 @@ class _ShareFetch:
         self._key = check_member(request.group_id, request.member_id)
         if request.share_acquire_mode not in (0, _RECORD_LIMIT):
             raise InvalidRequest(f"there is no share acquire mode {request.share_acquire_mode}")
-        renews = self._version >= RENEWALS_FROM and request.is_renew_ack
+        renews = self._call.version >= RENEWALS_FROM and request.is_renew_ack
         limits = (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)
         if renews and any(limits):
             raise InvalidRequest(
@@ -152,7 +130,7 @@ class _ShareFetch:
             request.share_session_epoch,
             wanted,
             forgotten,
-            self._connection,
+            self._call.connection,
             has_acknowledgements=any(
                 partition.acknowledgement_batches
                 for topic in request.topics
@@ -162,16 +140,16 @@ class _ShareFetch:
 
     async def _acknowledge(self) -> None:
         request = self._request
-        said = [
+        acknowledged = [
             (Target(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
             for topic in request.topics
             for partition in topic.partitions
             if partition.acknowledgement_batches
         ]
-        if said:
-            may_renew = self._version >= RENEWALS_FROM and request.is_renew_ack
+        if acknowledged:
+            may_renew = self._call.version >= RENEWALS_FROM and request.is_renew_ack
             self._verdicts = await acknowledge_all(
-                self._broker, self._key, said, may_renew=may_renew
+                self._broker, self._key, acknowledged, may_renew=may_renew
             )
         if request.share_session_epoch == FINAL_EPOCH:
             releasing = self._broker.share_partitions.end_session(self._key)
@@ -187,15 +165,12 @@ class _ShareFetch:
             self._answer({})
             return
         self._open()
-        if self._attempt(is_last=not self._led or request.max_wait_ms <= 0):
-            return
-        self._park()
-        delayed = Delayed(self._attempt, self._connection.close)
-        delayed.park(self._broker.loop, self._watched(), request.max_wait_ms / 1000)
-        self._connection.wait(delayed.abandon)
+        wait_ms = request.max_wait_ms
+        if not self._attempt(is_last=not self._led or wait_ms <= 0):
+            self._call.park_until(self._attempt, self._watched(), wait_ms)
 
     def _open(self) -> None:
-        """Find the partitions; those that nobody took from lately begin to load."""
+        """Find the share partitions; load those that are not in memory."""
         shares = self._broker.share_partitions
         for target in self._session.rotated(self._request.share_session_epoch):
             try:
@@ -222,7 +197,7 @@ class _ShareFetch:
         return False
 
     def _has_enough(self) -> bool:
-        """Whether it is worth while to take records: once taken they are locked."""
+        """Return whether `min_bytes` is met, before records are acquired, which locks them."""
         request = self._request
         shares = self._broker.share_partitions
         wanted = min(request.min_bytes, request.max_bytes)
@@ -236,21 +211,21 @@ class _ShareFetch:
                 return True
         return bool(self._errors)
 
-    def _take(self) -> "dict[Target, Taken]":
+    def _take(self) -> "dict[Target, AcquiredRecords]":
         request = self._request
         shares = self._broker.share_partitions
         bytes_left = min(request.max_bytes, self._broker.settings.fetch_max_bytes)
         records_left = request.max_records
         is_strict = request.share_acquire_mode == _RECORD_LIMIT
-        taken: dict[Target, Taken] = {}
+        taken: dict[Target, AcquiredRecords] = {}
         for target, led in self._led.items():
             if records_left <= 0 or bytes_left <= 0:
                 break
-            wish = Wish(self._key.member_id, records_left, request.batch_size, is_strict)
+            pick = Pick(self._key.member_id, records_left, request.batch_size, is_strict)
             try:
                 if not led.is_live:
-                    raise led.failure or NotLeaderOrFollower(f"{led.name} is not led here any more")
-                found = shares.take(led, wish, bytes_left, at_least_one=not taken)
+                    raise led.failure or led.partition.topic.not_led(led.partition.index)
+                found = shares.take(led, pick, bytes_left, at_least_one=not taken)
                 if found is not None and found.records.size <= _INLINE_BYTES_MAX:
                     self._inline[target] = shares.read(led, found)
             except KafkaError as error:
@@ -264,22 +239,32 @@ class _ShareFetch:
 
     # --- the answer -------------------------------------------------------------------------------
 
-    def _answer(self, taken: "dict[Target, Taken]") -> None:
+    def _answer(self, taken: "dict[Target, AcquiredRecords]") -> None:
         topics: dict[bytes, list[SharedRecords[LogSlice]]] = {}
-        told = dict.fromkeys((*taken, *self._errors, *self._verdicts, *self._session.unheard))
+        answered = dict.fromkeys((*taken, *self._errors, *self._verdicts, *self._session.unheard))
         self._session.unheard.clear()
-        for target in told:
-            topics.setdefault(target.topic_id, []).append(self._told(target, taken.get(target)))
+        for target in answered:
+            topics.setdefault(target.topic_id, []).append(self._outcome(target, taken.get(target)))
         shares = self._broker.share_partitions
         lock_duration_ms = shares.rules_of(self._key.group_id).limits.lock_duration_ms
-        parts = write_share_fetch(self._correlation_id, lock_duration_ms, list(topics.items()))
-        self._send(list(parts))
+        call = self._call
+        failures = [*self._errors.values(), *filter(None, self._verdicts.values())]
+        nodes = leader_nodes(self._broker.image, call.connection.listener, failures)
+        call.answer(
+            *write_share_fetch(
+                call.correlation_id, lock_duration_ms, list(topics.items()), nodes=nodes
+            )
+        )
 
-    def _told(self, target: Target, taken: "Taken | None") -> "SharedRecords[LogSlice]":
+    def _outcome(
+        self, target: Target, taken: "AcquiredRecords | None"
+    ) -> "SharedRecords[LogSlice]":
         error, verdict = self._errors.get(target), self._verdicts.get(target)
         for failure in (error, verdict):
             if failure is not None:
-                self._broker.metrics.requests.failed(ApiKey.SHARE_FETCH, failure.code)
+                self._call.count_error(failure.code)
+        leader = next((one.current_leader for one in (error, verdict) if one is not None), None)
+        leader_id, leader_epoch = leader or (0, 0)
         records: LogSlice | bytes | None = None
         if taken is not None:
             records = self._inline.get(target, taken.records)
@@ -291,35 +276,23 @@ class _ShareFetch:
             None if error is None else str(error),
             0 if verdict is None else verdict.code,
             None if verdict is None else str(verdict),
+            leader_id,
+            leader_epoch,
             records=records,
             acquired=() if taken is None else taken.acquired,
         )
 
     def _refuse(self, error: KafkaError) -> None:
-        self._broker.metrics.requests.failed(ApiKey.SHARE_FETCH, error.code)
-        parts = write_share_fetch(
-            self._correlation_id, 0, (), error_code=error.code, error_message=str(error)
+        call = self._call
+        call.count_error(error.code)
+        call.answer(
+            *write_share_fetch(
+                call.correlation_id, 0, (), error_code=error.code, error_message=str(error)
+            )
         )
-        self._send(list(parts))
 
     def _refuse_later(self, error: KafkaError) -> None:
-        """Who finds no room would ask again at once; so it waits as long as it wanted to."""
-        self._park()
-        waiting = self._broker.loop.call_later(
-            max(0, self._request.max_wait_ms) / 1000, self._refuse, error
-        )
-        self._connection.wait(waiting.cancel)
-
-    def _park(self) -> None:
-        if not self._parked_at:
-            self._parked_at = perf_counter_ns()
-
-    def _send(self, parts: "list[Any]") -> None:
-        if not self._parked_at:
-            self._connection.answer_parts(parts)
-            return
-        self._connection.finish(parts)
-        waited_ns = perf_counter_ns() - self._parked_at
-        self._broker.metrics.requests.served_late(
-            ApiKey.SHARE_FETCH, self._version, waited_ns, waited_ns=waited_ns
-        )
+        """Delay the refusal by `max_wait_ms`: the client would retry at once."""
+        wait_s = max(0, self._request.max_wait_ms) / 1000
+        waiting = self._broker.loop.call_later(wait_s, self._refuse, error)
+        self._call.park(waiting.cancel)

@@ -1,76 +1,37 @@
-"""WriteShareGroupState v0-1: the leader of a partition tells how far its delivery has got.
+"""WriteShareGroupState v0-1: the progress of delivery, from the leader of a share partition.
 
-v1 adds the count of completed deliveries, from which the lag is told.
+v1 adds the count of completed deliveries, which yields the lag.
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.errors import KafkaError
+from headrace.broker.api.share.states import serve_each
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.schemas.write_share_group_state import (
-    PartitionData,
-    PartitionResult,
-    WriteShareGroupStateRequest,
-    WriteShareGroupStateResponse,
-    WriteStateResult,
-)
-from headrace.protocol.uuids import Uuid
-from headrace.shares.state import SharePartitionKey, StateBatch, StateChange
+from headrace.protocol.schemas import write_share_group_state as schema
+from headrace.shares.state import StateBatch, StateChange
 
 
-def _refuse(
-    request: WriteShareGroupStateRequest, error: KafkaError, version: int
-) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(
-        results=[
-            WriteStateResult(
-                topic.topic_id,
-                [
-                    PartitionResult(one.partition, error.code, str(error))
-                    for one in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-@api(ApiKey.WRITE_SHARE_GROUP_STATE, versions=range(2), refuse=_refuse)
+@api(ApiKey.WRITE_SHARE_GROUP_STATE, versions=range(2))
 async def write_share_group_state(
-    request: WriteShareGroupStateRequest, call: Call
-) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(
-        results=[
-            WriteStateResult(
-                topic.topic_id,
-                [
-                    await _write(request.group_id, topic.topic_id, one, call)
-                    for one in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+    request: schema.WriteShareGroupStateRequest, call: Call
+) -> schema.WriteShareGroupStateResponse:
+    write = call.broker.share_coordinator.write
+    results = await serve_each(
+        request,
+        schema.WriteStateResult,
+        schema.PartitionResult,
+        lambda key, asked: write(key, _change(asked)),
     )
+    return schema.WriteShareGroupStateResponse(results=results)
 
 
-async def _write(
-    group_id: str, topic_id: Uuid, asked: PartitionData, call: Call
-) -> PartitionResult:
-    key = SharePartitionKey(group_id, topic_id, asked.partition)
-    batches = [
-        StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
-        for one in asked.state_batches
-    ]
-    try:
-        await call.broker.share_coordinator.write(
-            key,
-            StateChange(
-                asked.state_epoch,
-                asked.leader_epoch,
-                asked.start_offset,
-                asked.delivery_complete_count,
-                batches,
-            ),
-        )
-    except KafkaError as error:
-        return PartitionResult(asked.partition, error.code, str(error))
-    return PartitionResult(asked.partition)
+def _change(asked: schema.PartitionData) -> StateChange:
+    return StateChange(
+        asked.state_epoch,
+        asked.leader_epoch,
+        asked.start_offset,
+        asked.delivery_complete_count,
+        [
+            StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
+            for one in asked.state_batches
+        ],
+    )

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions v0: which of its own metrics a client is to push, and how often."""
+"""GetTelemetrySubscriptions v0: the metrics that a client pushes, and the interval."""
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.metrics.telemetry import ACCEPTED_CODECS, attributes_of, instance_id_for
@@ -24,7 +24,7 @@ def get_telemetry_subscriptions(
         accepted_compression_types=list(ACCEPTED_CODECS),
         push_interval_ms=instance.interval_ms,
         telemetry_max_bytes=telemetry.size_bytes_max,
-        # So the newest push says all, also from a client that had another broker before.
+        # Totals, so that the newest push is complete even after a change of broker.
         delta_temporality=False,
         requested_metrics=list(instance.metrics),
     )

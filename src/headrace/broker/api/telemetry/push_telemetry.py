@@ -1,4 +1,4 @@
-"""PushTelemetry v0: a client pushes its metrics, as OTLP, perhaps compressed."""
+"""PushTelemetry v0: receive the metrics of a client, as OTLP, optionally compressed."""
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.metrics.telemetry import SERIES_PER_CLIENT_MAX, PushedMetrics, attributes_of
@@ -7,7 +7,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.otlp import Series, series_in
 from headrace.protocol.schemas.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
-_GROWTH_MAX = 32  # What compressed metrics may grow to, in multiples of telemetry.max.bytes.
+_GROWTH_MAX = 32  # The limit of decompressed metrics, in multiples of telemetry.max.bytes.
 
 
 @api(ApiKey.PUSH_TELEMETRY, versions=range(1))
@@ -38,7 +38,7 @@ async def push_telemetry(request: PushTelemetryRequest, call: Call) -> PushTelem
 
 
 def _read(codec: int, data: bytes, size_bytes_max: int) -> list[Series]:
-    """Runs in a thread: unreadable metrics are refused now, and not when somebody looks at them."""
+    """Decode in a thread, so that malformed metrics are rejected before they are stored."""
     from headrace.protocol.compression import decompress
 
     plain = bytes(decompress(codec, data, size_bytes_max * _GROWTH_MAX))

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions v0: the partitions of topics, page by page (KIP-966).
 
-Topics come in the order of their names. When a page is full, the answer's cursor says where the
-next one starts; sent back, it must name a topic that the request still asks for.
+Topics come in the order of their names. The cursor in the response is
+the start of the next page; the client returns it, and it must name a topic of the request.
 """
 
 from headrace.broker.api.registry import Call, api
@@ -13,10 +13,7 @@ from headrace.broker.topics.topology import (
     offline_replicas,
     why_missing,
 )
-from headrace.errors import (
-    InvalidRequest,
-    KafkaError,
-)
+from headrace.errors import InvalidRequest, KafkaError
 from headrace.metadata.image import MetadataImage, PartitionImage
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_topic_partitions import (
@@ -28,18 +25,7 @@ from headrace.protocol.schemas.describe_topic_partitions import (
 )
 
 
-def _refuse(
-    request: DescribeTopicPartitionsRequest, error: KafkaError, version: int
-) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
-            for topic in request.topics
-        ]
-    )
-
-
-@api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1), refuse=_refuse)
+@api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1))
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call
 ) -> DescribeTopicPartitionsResponse:
@@ -70,13 +56,13 @@ def describe_topic_partitions(
 
 
 def _names(request: DescribeTopicPartitionsRequest, image: MetadataImage) -> list[str]:
-    """The topics from the cursor on, in order; an empty list asks for all that there are."""
+    """The topics from the cursor on, in order; an empty list selects all topics."""
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
     asked = {topic.name for topic in request.topics} or image.topics.keys()
     names = sorted(name for name in asked if name >= first)
     if cursor is not None and request.topics and cursor.topic_name not in names:
-        raise InvalidRequest(f"the cursor is at topic {first}, which the request does not ask for")
+        raise InvalidRequest(f"the cursor is at topic {first}, which is not in the request")
     if cursor is not None and cursor.partition_index < 0:
         raise InvalidRequest(
             f"the cursor is at partition {cursor.partition_index}; it must be 0 or more"

@@ -1,17 +1,17 @@
-"""Metadata v0-13: which brokers there are, and who leads the partitions of some or all topics.
+"""Metadata v0-13: the brokers, and the leaders of the partitions of some or all topics.
 
-v0 asks for all topics by an empty list, later versions by null. v4 can forbid that asking creates
-a topic, v8 asks for authorized operations, v12 names topics by id. Before v6 a leader without
-this listener was LEADER_NOT_AVAILABLE; v0 hides replicas that are down and complains of them.
+v0 selects all topics by an empty list, later versions by null. v4 can disable automatic creation,
+v8 adds authorized operations, v12 names topics by id. Before v6 a leader without this listener is
+reported as LEADER_NOT_AVAILABLE; v0 omits replicas that are down and reports an error for them.
 
-A topic that asking creates is unknown in the first answer: the client asks again and finds it.
+A topic that the request creates is unknown in the first response; the client retries.
 """
 
 from collections import Counter
 from collections.abc import Hashable
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from headrace.broker.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
 from headrace.broker.topics.metadata_answers import Answer
 from headrace.broker.topics.topology import (
     INTERNAL_TOPICS,
@@ -76,14 +76,14 @@ def metadata(request: MetadataRequest, call: Call) -> MetadataResponse | bytes:
 
 
 def _counted(answer: Answer, call: Call) -> bytes:
-    """Bytes do not show which errors they tell, so these are counted here."""
+    """Count the errors of a cached response, which dispatch cannot read from its bytes."""
     for code, count in answer.errors:
         call.broker.metrics.requests.failed(ApiKey.METADATA, code, count)
     return answer.body
 
 
 def _question(request: MetadataRequest, call: Call) -> Hashable:
-    """All of a request that its answer depends on."""
+    """The parts of a request on which the response depends."""
     topics = request.topics
     return (
         call.version,
@@ -97,9 +97,9 @@ def _question(request: MetadataRequest, call: Call) -> Hashable:
 def _sort_out(
     request: MetadataRequest, call: Call, image: MetadataImage
 ) -> tuple[list[TopicImage], list[str | Uuid]]:
-    """The topics asked for, each once, and the names or ids that stand for none.
+    """The requested topics without duplicates, and the unknown names and ids.
 
-    As in Kafka, one id in the request means that only ids count.
+    As in Kafka, one id in the request means that all names are ignored.
     """
     if request.topics is None:
         return list(image.topics.values()), []
@@ -119,7 +119,7 @@ def _sort_out(
 
 
 def _create(call: Call, missing: list[str | Uuid]) -> None:
-    """Have topics created that were asked for by name, if they may be called so."""
+    """Create missing topics that were requested by a valid name."""
     if call.broker.settings.auto_create_topics_enable:
         names = [name for name in missing if isinstance(name, str)]
         unknown = UnknownTopicOrPartition.code
@@ -151,7 +151,7 @@ def _answer(
         cluster_id=call.broker.cluster_id,
         controller_id=controller_for_clients(image, call.broker.node_id),
         topics=topics,
-        cluster_authorized_operations=ON_CLUSTER if asked else NOT_ASKED,
+        cluster_authorized_operations=ON_CLUSTER if asked else NOT_REQUESTED,
     )
 
 

@@ -1,10 +1,7 @@
-"""AddOffsetsToTxn v0-4: a group's offsets are to be committed with the transaction.
+"""AddOffsetsToTxn v0-4: add the offsets of a group to a transaction.
 
-So the partition of `__consumer_offsets` that the group lives in becomes part of it.
+The partition of `__consumer_offsets` with the state of the group becomes part of the transaction.
 """
-
-from collections.abc import Coroutine
-from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.transactions.fencing import for_age
@@ -16,7 +13,8 @@ from headrace.protocol.schemas.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
 )
-from headrace.runtime.eager import finish_now
+from headrace.runtime.eager import eager
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 _FENCED_FROM = 2
@@ -29,20 +27,17 @@ def _refuse(
 
 
 @api(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5), refuse=_refuse)
-def add_offsets_to_txn(
+@eager
+async def add_offsets_to_txn(
     request: AddOffsetsToTxnRequest, call: Call
-) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
-    return finish_now(_serve(request, call))
-
-
-async def _serve(request: AddOffsetsToTxnRequest, call: Call) -> AddOffsetsToTxnResponse:
+) -> AddOffsetsToTxnResponse:
     broker = call.broker
     await broker.groups.ensure_topic()
     count = len(broker.image.topics[CONSUMER_OFFSETS].partitions)
     await broker.transactions.add(
         request.transactional_id,
         ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
-        {(CONSUMER_OFFSETS, partition_for(request.group_id, count))},
+        {TopicPartition(CONSUMER_OFFSETS, partition_for(request.group_id, count))},
         0,
     )
     return AddOffsetsToTxnResponse()

@@ -1,11 +1,10 @@
-"""AddPartitionsToTxn v0-5: say where a transaction is going to write, before it does.
+"""AddPartitionsToTxn v0-5: add partitions to a transaction before it writes to them.
 
-Up to v3 clients send it, for one transaction. From v4 on brokers do, for several at once, either to
-add or only to verify (KIP-890); a client of transaction.version 2 sends none at all.
+Up to v3 clients send it, for one transaction. From v4 on brokers send it, for several transactions,
+either to add or only to verify (KIP-890). Clients of transaction.version 2 do not send it.
 """
 
-from collections.abc import Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.transactions.fencing import for_age
@@ -26,9 +25,9 @@ from headrace.protocol.schemas.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from headrace.runtime.eager import finish_now
+from headrace.runtime.eager import eager, finish_each
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
-from headrace.transactions.transaction import TopicPartition
 
 _FENCED_FROM = 2
 _BROKERS_FROM = 4
@@ -47,13 +46,10 @@ def _refuse(
 
 
 @api(ApiKey.ADD_PARTITIONS_TO_TXN, versions=range(6), refuse=_refuse)
-def add_partitions_to_txn(
+@eager
+async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, call: Call
-) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse]:
-    return finish_now(_serve(request, call))
-
-
-async def _serve(request: AddPartitionsToTxnRequest, call: Call) -> AddPartitionsToTxnResponse:
+) -> AddPartitionsToTxnResponse:
     if call.version < _BROKERS_FROM:
         only = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
@@ -63,19 +59,20 @@ async def _serve(request: AddPartitionsToTxnRequest, call: Call) -> AddPartition
         )
         codes = await _add(only, call)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_by_topic(codes))
+    codes_of_each = await finish_each(_add(one, call) for one in request.transactions)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id,
-                topic_results=_by_topic(await _add(transaction, call)),
+                transactional_id=transaction.transactional_id, topic_results=_by_topic(codes)
             )
-            for transaction in request.transactions
+            for transaction, codes in zip(request.transactions, codes_of_each, strict=True)
+            if not isinstance(codes, KafkaError)  # `_add` has a code for each error.
         ]
     )
 
 
 async def _add(transaction: AddPartitionsToTxnTransaction, call: Call) -> Codes:
-    """A code for each partition. One that is refused refuses the whole transaction."""
+    """Return a code for each partition; one rejected partition rejects the whole transaction."""
     partitions = _partitions(transaction.topics)
     refused = _refused(partitions, call)
     if refused:
@@ -84,7 +81,7 @@ async def _add(transaction: AddPartitionsToTxnTransaction, call: Call) -> Codes:
     codes = dict.fromkeys(partitions, 0)
     try:
         if transaction.verify_only:
-            missing = call.broker.transactions.verify(
+            missing = await call.broker.transactions.verify(
                 transaction.transactional_id, producer, partitions
             )
             return codes | {partition: error.code for partition, error in missing.items()}
@@ -112,7 +109,9 @@ def _refused(partitions: Iterable[TopicPartition], call: Call) -> Codes:
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> dict[TopicPartition, None]:
     """The partitions of a request in its order, each once."""
-    return {(topic.name, index): None for topic in topics for index in topic.partitions}
+    return {
+        TopicPartition(topic.name, index): None for topic in topics for index in topic.partitions
+    }
 
 
 def _by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:

@@ -1,44 +1,45 @@
-"""DescribeTransactions v0: what the coordinator knows of some transactional ids."""
+"""DescribeTransactions v0: the state of transactional ids at their coordinator."""
+
+from collections.abc import Coroutine
+from typing import Any
 
 from headrace.broker.api.registry import Call, api
+from headrace.broker.coordinators import Shard, when_committed
 from headrace.errors import KafkaError, TransactionalIdNotFound
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.refusals import refused
 from headrace.protocol.schemas.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
+from headrace.transactions.shard import TransactionShard
 from headrace.transactions.transaction import by_topic
 
 
-def _refuse(
-    request: DescribeTransactionsRequest, error: KafkaError, version: int
-) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[
-            TransactionState(transactional_id=name, error_code=error.code)
-            for name in request.transactional_ids
-        ]
-    )
-
-
-@api(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1), refuse=_refuse)
+@api(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))
 def describe_transactions(
     request: DescribeTransactionsRequest, call: Call
-) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(name, call) for name in request.transactional_ids]
+) -> DescribeTransactionsResponse | Coroutine[Any, Any, DescribeTransactionsResponse]:
+    shards: list[Shard[TransactionShard]] = []
+    response = DescribeTransactionsResponse(
+        transaction_states=[_describe(name, call, shards) for name in request.transactional_ids]
     )
+    return when_committed(shards, response)
 
 
-def _describe(transactional_id: str, call: Call) -> TransactionState:
+def _describe(
+    transactional_id: str, call: Call, shards: list[Shard[TransactionShard]]
+) -> TransactionState:
     try:
-        found = call.broker.transactions.find(transactional_id)
+        shard = call.broker.transactions.shard_of(transactional_id)
+        shards.append(shard)
+        found = shard.state.by_id.get(transactional_id)
         if found is None:
             raise TransactionalIdNotFound(f"there is no transactional id {transactional_id}")
     except KafkaError as error:
-        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+        return refused(TransactionState, transactional_id, error)
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=found.state.label,

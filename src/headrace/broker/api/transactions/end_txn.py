@@ -1,18 +1,15 @@
 """EndTxn v0-5: commit or abort.
 
-v2 knows PRODUCER_FENCED. v5 is what a client of transaction.version 2 sends: the answer brings
-the producer id and epoch of the next transaction (KIP-890).
+v2 adds PRODUCER_FENCED. Clients of transaction.version 2 send v5, whose response has the producer
+id and epoch of the next transaction (KIP-890).
 """
-
-from collections.abc import Coroutine
-from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.transactions.fencing import for_age
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.end_txn import EndTxnRequest, EndTxnResponse
-from headrace.runtime.eager import finish_now
+from headrace.runtime.eager import eager
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 _FENCED_FROM = 2
@@ -24,13 +21,8 @@ def _refuse(request: EndTxnRequest, error: KafkaError, version: int) -> EndTxnRe
 
 
 @api(ApiKey.END_TXN, versions=range(6), refuse=_refuse)
-def end_txn(
-    request: EndTxnRequest, call: Call
-) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
-    return finish_now(_serve(request, call))
-
-
-async def _serve(request: EndTxnRequest, call: Call) -> EndTxnResponse:
+@eager
+async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
     producer = await call.broker.transactions.end(
         request.transactional_id,
         ProducerIdAndEpoch(request.producer_id, request.producer_epoch),

@@ -1,21 +1,15 @@
-"""InitProducerId v0-5: name a producer, or fence the last owner of a transactional id.
+"""InitProducerId v0-5: assign a producer id, or fence the last owner of a transactional id.
 
-v3 lets a producer resume its id and epoch (KIP-360), which only a transactional one needs: an
-idempotent one simply gets a new id. v4 knows PRODUCER_FENCED.
+v3 lets a producer resume its id and epoch (KIP-360). Only transactional producers need this; an
+idempotent producer gets a new id. v4 adds PRODUCER_FENCED.
 """
-
-from collections.abc import Coroutine
-from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.transactions.fencing import for_age
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.schemas.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
-from headrace.runtime.eager import finish_now
+from headrace.protocol.schemas.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.runtime.eager import eager
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 _NONE = -1
@@ -30,15 +24,10 @@ def _refuse(
 
 
 @api(ApiKey.INIT_PRODUCER_ID, versions=range(6), refuse=_refuse)
-def init_producer_id(
-    request: InitProducerIdRequest, call: Call
-) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
-    return finish_now(_serve(request, call))
-
-
-async def _serve(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
+@eager
+async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
-        raise InvalidRequest("a producer id and its epoch are given together or not at all")
+        raise InvalidRequest("a producer id and its epoch must be set together")
     if request.transactional_id is None:
         producer_id = await call.broker.producer_ids.allocate()
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -3,9 +3,12 @@
 v1 filters by how long a transaction has been open (KIP-994), v2 by a pattern for the id (KIP-1152).
 """
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.broker.api.registry import Call, api
+from headrace.coordination.regular_expressions import RegularExpression
 from headrace.errors import CoordinatorLoadInProgress
-from headrace.groups.regular_expressions import RegularExpression
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.list_transactions import (
     ListTransactionsRequest,
@@ -17,16 +20,16 @@ from headrace.transactions.transaction import Transaction
 
 
 @api(ApiKey.LIST_TRANSACTIONS, versions=range(3))
-def list_transactions(request: ListTransactionsRequest, call: Call) -> ListTransactionsResponse:
+def list_transactions(
+    request: ListTransactionsRequest, call: Call
+) -> ListTransactionsResponse | Coroutine[Any, Any, ListTransactionsResponse]:
     transactions = call.broker.transactions
     if transactions.coordinator.is_loading:
-        raise CoordinatorLoadInProgress(
-            "some transactional ids are still being loaded; ask again soon"
-        )
+        raise CoordinatorLoadInProgress("some transactional ids are still being loaded; retry soon")
     now_ms = call.broker.clock.now_ms()
     text = request.transactional_id_pattern
     pattern = RegularExpression(text) if text else None
-    return ListTransactionsResponse(
+    response = ListTransactionsResponse(
         unknown_state_filters=[name for name in request.state_filters if name not in BY_LABEL],
         transaction_states=[
             TransactionState(
@@ -38,6 +41,7 @@ def list_transactions(request: ListTransactionsRequest, call: Call) -> ListTrans
             if _is_wanted(transaction, request, pattern, now_ms)
         ],
     )
+    return transactions.coordinator.listed(response)
 
 
 def _is_wanted(

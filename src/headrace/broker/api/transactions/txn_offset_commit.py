@@ -1,11 +1,11 @@
-"""TxnOffsetCommit v0-5: a group's offsets, to count if the transaction commits.
+"""TxnOffsetCommit v0-5: store offsets of a group as part of a transaction.
 
-v3 says who commits, so that a member of an old generation is refused (KIP-447). v5 is what a
-client of transaction.version 2 sends, without an AddOffsetsToTxn before it (KIP-890).
+v3 adds the member, so that a member of an old generation is rejected (KIP-447). Clients of
+transaction.version 2 send v5, without AddOffsetsToTxn before it (KIP-890).
 """
 
 from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
@@ -21,7 +21,7 @@ from headrace.errors import (
     StaleMemberEpoch,
     UnknownTopicOrPartition,
 )
-from headrace.groups.late_commits import LateCommit
+from headrace.groups.group import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.txn_offset_commit import (
@@ -30,12 +30,13 @@ from headrace.protocol.schemas.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from headrace.runtime.eager import finish_now
+from headrace.runtime.eager import eager
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
-    from headrace.broker.partitions import Partition
     from headrace.groups.shard import GroupShard
+    from headrace.replication.partition import Partition
 
 _LOADING_FROM = 2
 _ABORTABLE_FROM = 4
@@ -45,7 +46,7 @@ _EPOCH_BUMP_FROM = 5
 def _refuse(
     request: TxnOffsetCommitRequest, error: KafkaError, version: int
 ) -> TxnOffsetCommitResponse:
-    code = _as_told(error, version).code
+    code = _error_in_version(error, version).code
     known = [
         (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
     ]
@@ -53,13 +54,8 @@ def _refuse(
 
 
 @api(ApiKey.TXN_OFFSET_COMMIT, versions=range(6), refuse=_refuse)
-def txn_offset_commit(
-    request: TxnOffsetCommitRequest, call: Call
-) -> TxnOffsetCommitResponse | Coroutine[Any, Any, TxnOffsetCommitResponse]:
-    return finish_now(_serve(request, call))
-
-
-async def _serve(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
+@eager
+async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
     commits = list(_known(request, call))
     if not commits:
         return _response(request, {})
@@ -84,7 +80,7 @@ async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Com
         broker.clock.now_ms(),
         producer=Producer(request.producer_id, request.producer_epoch),
     )
-    codes = shard.carry_out(effects)
+    codes = shard.apply(effects)
     if isinstance(codes, Coroutine):
         codes = await codes
     assert codes is not None
@@ -94,7 +90,7 @@ async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Com
 def _check_member(
     request: TxnOffsetCommitRequest, call: Call, state: "GroupShard", commits: list[Commit]
 ) -> None:
-    """Producers know generations only: a stale member epoch is told as one."""
+    """Check the member; report a stale epoch as ILLEGAL_GENERATION, which producers support."""
     try:
         check_commit(
             state,
@@ -117,11 +113,11 @@ def _check_member(
 async def _check_transaction(
     request: TxnOffsetCommitRequest, call: Call, partition: "Partition"
 ) -> None:
-    """The partition of the group must be part of the transaction, or become so."""
+    """Make the partition of the group part of the transaction, or raise."""
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if partition.online_log().producers.is_in_transaction(*producer):
         return
-    place = CONSUMER_OFFSETS, partition.index
+    place = TopicPartition(CONSUMER_OFFSETS, partition.index)
     refused = await call.broker.transactions.admit(
         request.transactional_id, producer, {place}, _verification(call.version)
     )
@@ -136,7 +132,7 @@ def _verification(version: int) -> Verification:
 
 
 def _known(request: TxnOffsetCommitRequest, call: Call) -> Iterator[Commit]:
-    """What is committed for partitions that exist."""
+    """The commits of existing partitions."""
     for topic in request.topics:
         image = call.broker.image.topics.get(topic.name)
         for one in topic.partitions:
@@ -151,18 +147,18 @@ def _known(request: TxnOffsetCommitRequest, call: Call) -> Iterator[Commit]:
                 )
 
 
-def _as_told(error: KafkaError, version: int) -> KafkaError:
+def _error_in_version(error: KafkaError, version: int) -> KafkaError:
     if isinstance(error, NetworkException):
         error = CoordinatorLoadInProgress(str(error))
     if isinstance(error, CoordinatorLoadInProgress) and version < _LOADING_FROM:
-        return CoordinatorNotAvailable(str(error))  # The other one makes old producers fail.
+        return CoordinatorNotAvailable(str(error))  # The first one makes old producers fail.
     return error
 
 
 def _response(
     request: TxnOffsetCommitRequest, codes: dict[tuple[str, int], int]
 ) -> TxnOffsetCommitResponse:
-    """A code for each partition; one without is unknown."""
+    """Return a code for each partition; partitions without one are unknown."""
     unknown = UnknownTopicOrPartition.code
     return TxnOffsetCommitResponse(
         topics=[

@@ -1,12 +1,13 @@
-"""WriteTxnMarkers v1-2: a coordinator, or an administrator, ends transactions in our partitions.
+"""WriteTxnMarkers v1-2: end transactions in partitions that this node leads.
 
-A coordinator elsewhere sends it for what it has decided; `kafka-transactions abort` sends it for a
-transaction that hangs because no coordinator knows of it. v2 says the transaction's version.
+A coordinator on another node sends it for its decisions, and `kafka-transactions abort` for a
+transaction that hangs because it has no coordinator. v2 adds the version of the transaction.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from headrace.broker.api.registry import Call, api
+from headrace.broker.markers import Ending
 from headrace.errors import (
     KafkaError,
     NotLeaderOrFollower,
@@ -22,47 +23,48 @@ from headrace.protocol.schemas.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from headrace.runtime.eager import eager, finish_each
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 
-def _refuse(
-    request: WriteTxnMarkersRequest, error: KafkaError, version: int
-) -> WriteTxnMarkersResponse:
+@api(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))
+@eager
+async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
+    """Write all markers, then wait until the in-sync replicas have them."""
+    places = [
+        (marker, TopicPartition(topic.name, index))
+        for marker in request.markers
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    ]
+    outcomes = iter(await finish_each(_write(marker, place, call) for marker, place in places))
     return WriteTxnMarkersResponse(
-        markers=[_result(marker, lambda topic, index: error.code) for marker in request.markers]
+        markers=[_result(marker, outcomes) for marker in request.markers]
     )
 
 
-@api(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3), refuse=_refuse)
-def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(markers=[_write(marker, call) for marker in request.markers])
-
-
-def _write(marker: WritableTxnMarker, call: Call) -> WritableTxnMarkerResult:
+async def _write(marker: WritableTxnMarker, place: TopicPartition, call: Call) -> None:
     producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
+    if min(producer) < 0:
+        raise UnknownServerError("a marker needs a producer id and an epoch")
+    ending = Ending(
+        producer,
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
+    )
+    await call.broker.transactions.write_marker(ending, place)
 
-    def write(topic: str, index: int) -> int:
-        try:
-            if min(producer) < 0:
-                raise UnknownServerError("a marker ends the transaction of a producer with an id")
-            call.broker.transactions.write_marker(
-                (topic, index),
-                producer,
-                marker.coordinator_epoch,
-                marker.transaction_version,
-                is_commit=marker.transaction_result,
-            )
-        except NotLeaderOrFollower:
-            return UnknownTopicOrPartition.code
-        except KafkaError as error:
-            return error.code
-        return 0
 
-    return _result(marker, write)
+def _code_of(outcome: KafkaError | None) -> int:
+    if isinstance(outcome, NotLeaderOrFollower):
+        return UnknownTopicOrPartition.code  # As in Kafka; both make the coordinator look again.
+    return 0 if outcome is None else outcome.code
 
 
 def _result(
-    marker: WritableTxnMarker, code_of: Callable[[str, int], int]
+    marker: WritableTxnMarker, outcomes: Iterator[KafkaError | None]
 ) -> WritableTxnMarkerResult:
     return WritableTxnMarkerResult(
         producer_id=marker.producer_id,
@@ -71,7 +73,7 @@ def _result(
                 name=topic.name,
                 partitions=[
                     WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=code_of(topic.name, index)
+                        partition_index=index, error_code=_code_of(next(outcomes))
                     )
                     for index in topic.partition_indexes
                 ],

@@ -1,9 +1,20 @@
 """The keys and values of the records of `__consumer_offsets`, by type.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import FrozenStructure, Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import (
+    FrozenStructure,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Structure,
+    Uint16,
+)
 from headrace.protocol.uuids import ZERO, Uuid
 
 
@@ -11,45 +22,27 @@ class LegacyOffsetCommitKey(Message):
     API_KEY = 0
     VERSIONS = range(1)
 
-    group: str = ""
-    topic: str = ""
-    partition: int = 0
-
-    FIELDS = """
-        group      string  0
-        topic      string  0
-        partition  int32   0
-    """
+    group: Annotated[str, "0"] = ""
+    topic: Annotated[str, "0"] = ""
+    partition: Annotated[Int32, "0"] = 0
 
 
 class LegacyOffsetCommitValue(Message):
     API_KEY = 0
     VERSIONS = range(1)
 
-    offset: int = 0
-    metadata: str = ""
-    commit_timestamp: int = 0
-
-    FIELDS = """
-        offset            int64   0
-        metadata          string  0
-        commit_timestamp  int64   0
-    """
+    offset: Annotated[Int64, "0"] = 0
+    metadata: Annotated[str, "0"] = ""
+    commit_timestamp: Annotated[Int64, "0"] = 0
 
 
 class OffsetCommitKey(Message):
     API_KEY = 1
     VERSIONS = range(1)
 
-    group: str = ""
-    topic: str = ""
-    partition: int = 0
-
-    FIELDS = """
-        group      string  0
-        topic      string  0
-        partition  int32   0
-    """
+    group: Annotated[str, "0"] = ""
+    topic: Annotated[str, "0"] = ""
+    partition: Annotated[Int32, "0"] = 0
 
 
 class OffsetCommitValue(Message):
@@ -57,54 +50,30 @@ class OffsetCommitValue(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 4
 
-    offset: int = 0
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp: int = 0
-    expire_timestamp: int = -1
-    topic_id: Uuid = ZERO
-
-    FIELDS = """
-        offset            int64   0+
-        leader_epoch      int32   3+  ignorable
-        metadata          string  0+
-        commit_timestamp  int64   0+
-        expire_timestamp  int64   1   ignorable
-        topic_id          uuid    4+  tag=0 ignorable
-    """
+    offset: Annotated[Int64, "0+"] = 0
+    leader_epoch: Annotated[Int32, "3+ ignorable"] = -1
+    metadata: Annotated[str, "0+"] = ""
+    commit_timestamp: Annotated[Int64, "0+"] = 0
+    expire_timestamp: Annotated[Int64, "1 ignorable"] = -1
+    topic_id: Annotated[Uuid, "4+ tag=0 ignorable"] = ZERO
 
 
 class GroupMetadataKey(Message):
     API_KEY = 2
     VERSIONS = range(1)
 
-    group: str = ""
-
-    FIELDS = """
-        group  string  0
-    """
+    group: Annotated[str, "0"] = ""
 
 
 class MemberMetadata(Structure):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout: int = -1
-    session_timeout: int = 0
-    subscription: bytes = b""
-    assignment: bytes = b""
-
-    FIELDS = """
-        member_id          string  0+
-        group_instance_id  string  3+  nullable ignorable
-        client_id          string  0+
-        client_host        string  0+
-        rebalance_timeout  int32   1+  ignorable
-        session_timeout    int32   0+
-        subscription       bytes   0+
-        assignment         bytes   0+
-    """
+    member_id: Annotated[str, "0+"] = ""
+    group_instance_id: Annotated[str | None, "3+ ignorable"] = None
+    client_id: Annotated[str, "0+"] = ""
+    client_host: Annotated[str, "0+"] = ""
+    rebalance_timeout: Annotated[Int32, "1+ ignorable"] = -1
+    session_timeout: Annotated[Int32, "0+"] = 0
+    subscription: Annotated[bytes, "0+"] = b""
+    assignment: Annotated[bytes, "0+"] = b""
 
 
 class GroupMetadataValue(Message):
@@ -112,32 +81,19 @@ class GroupMetadataValue(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 4
 
-    protocol_type: str = ""
-    generation: int = 0
-    protocol: str | None = ""
-    leader: str | None = ""
-    current_state_timestamp: int = -1
-    members: list[MemberMetadata] = []
-
-    FIELDS = """
-        protocol_type            string            0+
-        generation               int32             0+
-        protocol                 string            0+  nullable
-        leader                   string            0+  nullable
-        current_state_timestamp  int64             2+  ignorable
-        members                  []MemberMetadata  0+
-    """
+    protocol_type: Annotated[str, "0+"] = ""
+    generation: Annotated[Int32, "0+"] = 0
+    protocol: Annotated[str | None, "0+"] = ""
+    leader: Annotated[str | None, "0+"] = ""
+    current_state_timestamp: Annotated[Int64, "2+ ignorable"] = -1
+    members: Annotated[list[MemberMetadata], "0+"] = []
 
 
 class ConsumerGroupMetadataKey(Message):
     API_KEY = 3
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class ConsumerGroupMetadataValue(Message):
@@ -145,48 +101,27 @@ class ConsumerGroupMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    epoch: int = 0
-    metadata_hash: int = 0
-
-    FIELDS = """
-        epoch          int32  0+
-        metadata_hash  int64  0+  tag=0
-    """
+    epoch: Annotated[Int32, "0+"] = 0
+    metadata_hash: Annotated[Int64, "0+ tag=0"] = 0
 
 
 class ConsumerGroupPartitionMetadataKey(Message):
     API_KEY = 4
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class PartitionMetadata(Structure):
-    partition: int = 0
-    racks: list[str] = []
-
-    FIELDS = """
-        partition  int32     0+
-        racks      []string  0+
-    """
+    partition: Annotated[Int32, "0+"] = 0
+    racks: Annotated[list[str], "0+"] = []
 
 
 class TopicMetadata(Structure):
-    topic_id: Uuid = ZERO
-    topic_name: str = ""
-    num_partitions: int = 0
-    partition_metadata: list[PartitionMetadata] = []
-
-    FIELDS = """
-        topic_id            uuid                 0+
-        topic_name          string               0+
-        num_partitions      int32                0+
-        partition_metadata  []PartitionMetadata  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    topic_name: Annotated[str, "0+"] = ""
+    num_partitions: Annotated[Int32, "0+"] = 0
+    partition_metadata: Annotated[list[PartitionMetadata], "0+"] = []
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
@@ -194,44 +129,25 @@ class ConsumerGroupPartitionMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topics: list[TopicMetadata] = []
-
-    FIELDS = """
-        topics  []TopicMetadata  0+
-    """
+    topics: Annotated[list[TopicMetadata], "0+"] = []
 
 
 class ConsumerGroupMemberMetadataKey(Message):
     API_KEY = 5
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class ClassicProtocol(Structure):
-    name: str = ""
-    metadata: bytes = b""
-
-    FIELDS = """
-        name      string  0+
-        metadata  bytes   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    metadata: Annotated[bytes, "0+"] = b""
 
 
 class ClassicMemberMetadata(FrozenStructure, frozen=True):
-    session_timeout_ms: int = 0
-    supported_protocols: list[ClassicProtocol] = []
-
-    FIELDS = """
-        session_timeout_ms   int32              0+
-        supported_protocols  []ClassicProtocol  0+
-    """
+    session_timeout_ms: Annotated[Int32, "0+"] = 0
+    supported_protocols: Annotated[list[ClassicProtocol], "0+"] = []
 
 
 class ConsumerGroupMemberMetadataValue(Message):
@@ -239,38 +155,24 @@ class ConsumerGroupMemberMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    instance_id: str | None = ""
-    rack_id: str | None = ""
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = []
-    subscribed_topic_regex: str | None = ""
-    rebalance_timeout_ms: int = -1
-    server_assignor: str | None = ""
-    classic_member_metadata: ClassicMemberMetadata | None = ClassicMemberMetadata()
-
-    FIELDS = """
-        instance_id              string                 0+  nullable
-        rack_id                  string                 0+  nullable
-        client_id                string                 0+
-        client_host              string                 0+
-        subscribed_topic_names   []string               0+
-        subscribed_topic_regex   string                 0+  nullable
-        rebalance_timeout_ms     int32                  0+
-        server_assignor          string                 0+  nullable
-        classic_member_metadata  ClassicMemberMetadata  0+  nullable tag=0
-    """
+    instance_id: Annotated[str | None, "0+"] = ""
+    rack_id: Annotated[str | None, "0+"] = ""
+    client_id: Annotated[str, "0+"] = ""
+    client_host: Annotated[str, "0+"] = ""
+    subscribed_topic_names: Annotated[list[str], "0+"] = []
+    subscribed_topic_regex: Annotated[str | None, "0+"] = ""
+    rebalance_timeout_ms: Annotated[Int32, "0+"] = -1
+    server_assignor: Annotated[str | None, "0+"] = ""
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, "0+ tag=0"] = (
+        ClassicMemberMetadata()
+    )
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
     API_KEY = 6
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
@@ -278,36 +180,21 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    assignment_epoch: int = 0
-    assignment_timestamp: int = 0
-
-    FIELDS = """
-        assignment_epoch      int32  0+
-        assignment_timestamp  int64  0+  tag=0 ignorable
-    """
+    assignment_epoch: Annotated[Int32, "0+"] = 0
+    assignment_timestamp: Annotated[Int64, "0+ tag=0 ignorable"] = 0
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
     API_KEY = 7
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class ConsumerGroupTargetAssignmentMemberValueTopicPartition(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
@@ -315,36 +202,23 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topic_partitions: list[ConsumerGroupTargetAssignmentMemberValueTopicPartition] = []
-
-    FIELDS = """
-        topic_partitions  []ConsumerGroupTargetAssignmentMemberValueTopicPartition  0+
-    """
+    topic_partitions: Annotated[
+        list[ConsumerGroupTargetAssignmentMemberValueTopicPartition], "0+"
+    ] = []
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
     API_KEY = 8
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[int] = []
-    assignment_epochs: list[int] | None = []
-
-    FIELDS = """
-        topic_id           uuid     0+
-        partitions         []int32  0+
-        assignment_epochs  []int32  0+  nullable tag=0
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[Int32], "0+"] = []
+    assignment_epochs: Annotated[list[Int32] | None, "0+ tag=0"] = []
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
@@ -352,34 +226,23 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = []
-    partitions_pending_revocation: list[
-        ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
+    member_epoch: Annotated[Int32, "0+"] = 0
+    previous_member_epoch: Annotated[Int32, "0+"] = 0
+    state: Annotated[Int8, "0+"] = 0
+    assigned_partitions: Annotated[
+        list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], "0+"
     ] = []
-
-    FIELDS = """
-        member_epoch                   int32                                                       0+
-        previous_member_epoch          int32                                                       0+
-        state                          int8                                                        0+
-        assigned_partitions            []ConsumerGroupCurrentMemberAssignmentValueTopicPartitions  0+
-        partitions_pending_revocation  []ConsumerGroupCurrentMemberAssignmentValueTopicPartitions  0+
-    """
+    partitions_pending_revocation: Annotated[
+        list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions], "0+"
+    ] = []
 
 
 class ShareGroupMemberMetadataKey(Message):
     API_KEY = 10
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class ShareGroupMemberMetadataValue(Message):
@@ -387,28 +250,17 @@ class ShareGroupMemberMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    rack_id: str | None = ""
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = []
-
-    FIELDS = """
-        rack_id                 string    0+  nullable
-        client_id               string    0+
-        client_host             string    0+
-        subscribed_topic_names  []string  0+
-    """
+    rack_id: Annotated[str | None, "0+"] = ""
+    client_id: Annotated[str, "0+"] = ""
+    client_host: Annotated[str, "0+"] = ""
+    subscribed_topic_names: Annotated[list[str], "0+"] = []
 
 
 class ShareGroupMetadataKey(Message):
     API_KEY = 11
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class ShareGroupMetadataValue(Message):
@@ -416,24 +268,15 @@ class ShareGroupMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    epoch: int = 0
-    metadata_hash: int = 0
-
-    FIELDS = """
-        epoch          int32  0+
-        metadata_hash  int64  0+
-    """
+    epoch: Annotated[Int32, "0+"] = 0
+    metadata_hash: Annotated[Int64, "0+"] = 0
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
     API_KEY = 12
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class ShareGroupTargetAssignmentMetadataValue(Message):
@@ -441,36 +284,21 @@ class ShareGroupTargetAssignmentMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    assignment_epoch: int = 0
-    assignment_timestamp: int = 0
-
-    FIELDS = """
-        assignment_epoch      int32  0+
-        assignment_timestamp  int64  0+  tag=0 ignorable
-    """
+    assignment_epoch: Annotated[Int32, "0+"] = 0
+    assignment_timestamp: Annotated[Int64, "0+ tag=0 ignorable"] = 0
 
 
 class ShareGroupTargetAssignmentMemberKey(Message):
     API_KEY = 13
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class ShareGroupTargetAssignmentMemberValueTopicPartition(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class ShareGroupTargetAssignmentMemberValue(Message):
@@ -478,34 +306,22 @@ class ShareGroupTargetAssignmentMemberValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topic_partitions: list[ShareGroupTargetAssignmentMemberValueTopicPartition] = []
-
-    FIELDS = """
-        topic_partitions  []ShareGroupTargetAssignmentMemberValueTopicPartition  0+
-    """
+    topic_partitions: Annotated[
+        list[ShareGroupTargetAssignmentMemberValueTopicPartition], "0+"
+    ] = []
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message):
     API_KEY = 14
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class ShareGroupCurrentMemberAssignmentValueTopicPartitions(Structure):
-    topic_id: Uuid = ZERO
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
@@ -513,50 +329,30 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = []
-
-    FIELDS = """
-        member_epoch           int32                                                    0+
-        previous_member_epoch  int32                                                    0+
-        state                  int8                                                     0+
-        assigned_partitions    []ShareGroupCurrentMemberAssignmentValueTopicPartitions  0+
-    """
+    member_epoch: Annotated[Int32, "0+"] = 0
+    previous_member_epoch: Annotated[Int32, "0+"] = 0
+    state: Annotated[Int8, "0+"] = 0
+    assigned_partitions: Annotated[
+        list[ShareGroupCurrentMemberAssignmentValueTopicPartitions], "0+"
+    ] = []
 
 
 class ShareGroupStatePartitionMetadataKey(Message):
     API_KEY = 15
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class TopicPartitionsInfo(Structure):
-    topic_id: Uuid = ZERO
-    topic_name: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        topic_id    uuid     0+
-        topic_name  string   0+
-        partitions  []int32  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    topic_name: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class ShareGroupStatePartitionMetadataValueTopicInfo(Structure):
-    topic_id: Uuid = ZERO
-    topic_name: str = ""
-
-    FIELDS = """
-        topic_id    uuid    0+
-        topic_name  string  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    topic_name: Annotated[str, "0+"] = ""
 
 
 class ShareGroupStatePartitionMetadataValue(Message):
@@ -564,28 +360,17 @@ class ShareGroupStatePartitionMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    initializing_topics: list[TopicPartitionsInfo] = []
-    initialized_topics: list[TopicPartitionsInfo] = []
-    deleting_topics: list[ShareGroupStatePartitionMetadataValueTopicInfo] = []
-
-    FIELDS = """
-        initializing_topics  []TopicPartitionsInfo                             0+
-        initialized_topics   []TopicPartitionsInfo                             0+
-        deleting_topics      []ShareGroupStatePartitionMetadataValueTopicInfo  0+
-    """
+    initializing_topics: Annotated[list[TopicPartitionsInfo], "0+"] = []
+    initialized_topics: Annotated[list[TopicPartitionsInfo], "0+"] = []
+    deleting_topics: Annotated[list[ShareGroupStatePartitionMetadataValueTopicInfo], "0+"] = []
 
 
 class ConsumerGroupRegularExpressionKey(Message):
     API_KEY = 16
     VERSIONS = range(1)
 
-    group_id: str = ""
-    regular_expression: str = ""
-
-    FIELDS = """
-        group_id            string  0
-        regular_expression  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    regular_expression: Annotated[str, "0"] = ""
 
 
 class ConsumerGroupRegularExpressionValue(Message):
@@ -593,36 +378,21 @@ class ConsumerGroupRegularExpressionValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topics: list[str] = []
-    version: int = 0
-    timestamp: int = 0
-
-    FIELDS = """
-        topics     []string  0+
-        version    int64     0+
-        timestamp  int64     0+
-    """
+    topics: Annotated[list[str], "0+"] = []
+    version: Annotated[Int64, "0+"] = 0
+    timestamp: Annotated[Int64, "0+"] = 0
 
 
 class StreamsGroupMetadataKey(Message):
     API_KEY = 17
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class LastAssignmentConfig(Structure):
-    key: str = ""
-    value: str = ""
-
-    FIELDS = """
-        key    string  0+
-        value  string  0+
-    """
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[str, "0+"] = ""
 
 
 class StreamsGroupMetadataValue(Message):
@@ -630,50 +400,28 @@ class StreamsGroupMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    epoch: int = 0
-    metadata_hash: int = 0
-    validated_topology_epoch: int = -1
-    last_assignment_configs: list[LastAssignmentConfig] | None = []
-
-    FIELDS = """
-        epoch                     int32                   0+
-        metadata_hash             int64                   0+
-        validated_topology_epoch  int32                   0+  tag=0
-        last_assignment_configs   []LastAssignmentConfig  0+  nullable tag=1
-    """
+    epoch: Annotated[Int32, "0+"] = 0
+    metadata_hash: Annotated[Int64, "0+"] = 0
+    validated_topology_epoch: Annotated[Int32, "0+ tag=0"] = -1
+    last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, "0+ tag=1"] = []
 
 
 class StreamsGroupMemberMetadataKey(Message):
     API_KEY = 19
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class Endpoint(FrozenStructure, frozen=True):
-    host: str = ""
-    port: int = 0
-
-    FIELDS = """
-        host  string  0+
-        port  uint16  0+
-    """
+    host: Annotated[str, "0+"] = ""
+    port: Annotated[Uint16, "0+"] = 0
 
 
 class KeyValue(Structure):
-    key: str = ""
-    value: str = ""
-
-    FIELDS = """
-        key    string  0+
-        value  string  0+
-    """
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[str, "0+"] = ""
 
 
 class StreamsGroupMemberMetadataValue(Message):
@@ -681,38 +429,22 @@ class StreamsGroupMemberMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    instance_id: str | None = ""
-    rack_id: str | None = ""
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout_ms: int = -1
-    topology_epoch: int = 0
-    process_id: str = ""
-    user_endpoint: Endpoint | None = None
-    client_tags: list[KeyValue] = []
-
-    FIELDS = """
-        instance_id           string      0+  nullable
-        rack_id               string      0+  nullable
-        client_id             string      0+
-        client_host           string      0+
-        rebalance_timeout_ms  int32       0+
-        topology_epoch        int32       0+
-        process_id            string      0+
-        user_endpoint         Endpoint    0+  nullable
-        client_tags           []KeyValue  0+
-    """
+    instance_id: Annotated[str | None, "0+"] = ""
+    rack_id: Annotated[str | None, "0+"] = ""
+    client_id: Annotated[str, "0+"] = ""
+    client_host: Annotated[str, "0+"] = ""
+    rebalance_timeout_ms: Annotated[Int32, "0+"] = -1
+    topology_epoch: Annotated[Int32, "0+"] = 0
+    process_id: Annotated[str, "0+"] = ""
+    user_endpoint: Annotated[Endpoint | None, "0+"] = None
+    client_tags: Annotated[list[KeyValue], "0+"] = []
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
     API_KEY = 20
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class StreamsGroupTargetAssignmentMetadataValue(Message):
@@ -720,36 +452,21 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    assignment_epoch: int = 0
-    assignment_timestamp: int = 0
-
-    FIELDS = """
-        assignment_epoch      int32  0+
-        assignment_timestamp  int64  0+  tag=0 ignorable
-    """
+    assignment_epoch: Annotated[Int32, "0+"] = 0
+    assignment_timestamp: Annotated[Int64, "0+ tag=0 ignorable"] = 0
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
     API_KEY = 21
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class StreamsGroupTargetAssignmentMemberValueTaskIds(Structure):
-    subtopology_id: str = ""
-    partitions: list[int] = []
-
-    FIELDS = """
-        subtopology_id  string   0+
-        partitions      []int32  0+
-    """
+    subtopology_id: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
@@ -757,40 +474,23 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = []
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = []
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = []
-
-    FIELDS = """
-        active_tasks   []StreamsGroupTargetAssignmentMemberValueTaskIds  0+
-        standby_tasks  []StreamsGroupTargetAssignmentMemberValueTaskIds  0+
-        warmup_tasks   []StreamsGroupTargetAssignmentMemberValueTaskIds  0+
-    """
+    active_tasks: Annotated[list[StreamsGroupTargetAssignmentMemberValueTaskIds], "0+"] = []
+    standby_tasks: Annotated[list[StreamsGroupTargetAssignmentMemberValueTaskIds], "0+"] = []
+    warmup_tasks: Annotated[list[StreamsGroupTargetAssignmentMemberValueTaskIds], "0+"] = []
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
     API_KEY = 22
     VERSIONS = range(1)
 
-    group_id: str = ""
-    member_id: str = ""
-
-    FIELDS = """
-        group_id   string  0
-        member_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
+    member_id: Annotated[str, "0"] = ""
 
 
 class StreamsGroupCurrentMemberAssignmentValueTaskIds(Structure):
-    subtopology_id: str = ""
-    partitions: list[int] = []
-    assignment_epochs: list[int] | None = []
-
-    FIELDS = """
-        subtopology_id     string   0+
-        partitions         []int32  0+
-        assignment_epochs  []int32  0+  nullable tag=0
-    """
+    subtopology_id: Annotated[str, "0+"] = ""
+    partitions: Annotated[list[Int32], "0+"] = []
+    assignment_epochs: Annotated[list[Int32] | None, "0+ tag=0"] = []
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
@@ -798,94 +498,56 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
-    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
-    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
-    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
-    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
-    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = []
-
-    FIELDS = """
-        member_epoch                      int32                                              0+
-        previous_member_epoch             int32                                              0+
-        state                             int8                                               0+
-        active_tasks                      []StreamsGroupCurrentMemberAssignmentValueTaskIds  0+
-        standby_tasks                     []StreamsGroupCurrentMemberAssignmentValueTaskIds  0+
-        warmup_tasks                      []StreamsGroupCurrentMemberAssignmentValueTaskIds  0+
-        active_tasks_pending_revocation   []StreamsGroupCurrentMemberAssignmentValueTaskIds  0+
-        standby_tasks_pending_revocation  []StreamsGroupCurrentMemberAssignmentValueTaskIds  0+
-        warmup_tasks_pending_revocation   []StreamsGroupCurrentMemberAssignmentValueTaskIds  0+
-    """
+    member_epoch: Annotated[Int32, "0+"] = 0
+    previous_member_epoch: Annotated[Int32, "0+"] = 0
+    state: Annotated[Int8, "0+"] = 0
+    active_tasks: Annotated[list[StreamsGroupCurrentMemberAssignmentValueTaskIds], "0+"] = []
+    standby_tasks: Annotated[list[StreamsGroupCurrentMemberAssignmentValueTaskIds], "0+"] = []
+    warmup_tasks: Annotated[list[StreamsGroupCurrentMemberAssignmentValueTaskIds], "0+"] = []
+    active_tasks_pending_revocation: Annotated[
+        list[StreamsGroupCurrentMemberAssignmentValueTaskIds], "0+"
+    ] = []
+    standby_tasks_pending_revocation: Annotated[
+        list[StreamsGroupCurrentMemberAssignmentValueTaskIds], "0+"
+    ] = []
+    warmup_tasks_pending_revocation: Annotated[
+        list[StreamsGroupCurrentMemberAssignmentValueTaskIds], "0+"
+    ] = []
 
 
 class StreamsGroupTopologyKey(Message):
     API_KEY = 23
     VERSIONS = range(1)
 
-    group_id: str = ""
-
-    FIELDS = """
-        group_id  string  0
-    """
+    group_id: Annotated[str, "0"] = ""
 
 
 class TopicConfig(Structure):
-    key: str = ""
-    value: str = ""
-
-    FIELDS = """
-        key    string  0+
-        value  string  0+
-    """
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[str, "0+"] = ""
 
 
 class StreamsGroupTopologyValueTopicInfo(Structure):
-    name: str = ""
-    partitions: int = 0
-    replication_factor: int = 0
-    topic_configs: list[TopicConfig] = []
-
-    FIELDS = """
-        name                string         0+
-        partitions          int32          0+
-        replication_factor  int16          0+
-        topic_configs       []TopicConfig  0+
-    """
+    name: Annotated[str, "0+"] = ""
+    partitions: Annotated[Int32, "0+"] = 0
+    replication_factor: Annotated[Int16, "0+"] = 0
+    topic_configs: Annotated[list[TopicConfig], "0+"] = []
 
 
 class CopartitionGroup(Structure):
-    source_topics: list[int] = []
-    source_topic_regex: list[int] = []
-    repartition_source_topics: list[int] = []
-
-    FIELDS = """
-        source_topics              []int16  0+
-        source_topic_regex         []int16  0+
-        repartition_source_topics  []int16  0+
-    """
+    source_topics: Annotated[list[Int16], "0+"] = []
+    source_topic_regex: Annotated[list[Int16], "0+"] = []
+    repartition_source_topics: Annotated[list[Int16], "0+"] = []
 
 
 class Subtopology(Structure):
-    subtopology_id: str = ""
-    source_topics: list[str] = []
-    source_topic_regex: list[str] = []
-    state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo] = []
-    repartition_sink_topics: list[str] = []
-    repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo] = []
-    copartition_groups: list[CopartitionGroup] = []
-
-    FIELDS = """
-        subtopology_id             string                                0+
-        source_topics              []string                              0+
-        source_topic_regex         []string                              0+
-        state_changelog_topics     []StreamsGroupTopologyValueTopicInfo  0+
-        repartition_sink_topics    []string                              0+
-        repartition_source_topics  []StreamsGroupTopologyValueTopicInfo  0+
-        copartition_groups         []CopartitionGroup                    0+
-    """
+    subtopology_id: Annotated[str, "0+"] = ""
+    source_topics: Annotated[list[str], "0+"] = []
+    source_topic_regex: Annotated[list[str], "0+"] = []
+    state_changelog_topics: Annotated[list[StreamsGroupTopologyValueTopicInfo], "0+"] = []
+    repartition_sink_topics: Annotated[list[str], "0+"] = []
+    repartition_source_topics: Annotated[list[StreamsGroupTopologyValueTopicInfo], "0+"] = []
+    copartition_groups: Annotated[list[CopartitionGroup], "0+"] = []
 
 
 class StreamsGroupTopologyValue(Message):
@@ -893,10 +555,5 @@ class StreamsGroupTopologyValue(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    epoch: int = 0
-    subtopologies: list[Subtopology] = []
-
-    FIELDS = """
-        epoch          int32          0+
-        subtopologies  []Subtopology  0+
-    """
+    epoch: Annotated[Int32, "0+"] = 0
+    subtopologies: Annotated[list[Subtopology], "0+"] = []

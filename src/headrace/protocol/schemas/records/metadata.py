@@ -1,36 +1,25 @@
 """The records of `__cluster_metadata`, by key.
 
-Written by `tools/schemas.py`; `protocol/message.py` explains the tables.
+Written by `tools/schemas.py`; `protocol/message.py` explains the annotations.
 """
 
-from headrace.protocol.message import Message, Structure
+from typing import Annotated
+
+from headrace.protocol.message import Int8, Int16, Int32, Int64, Message, Structure, Uint16
 from headrace.protocol.uuids import ZERO, Uuid
 
 
 class BrokerEndpoint(Structure):
-    name: str = ""
-    host: str = ""
-    port: int = 0
-    security_protocol: int = 0
-
-    FIELDS = """
-        name               string  0+
-        host               string  0+
-        port               uint16  0+
-        security_protocol  int16   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    host: Annotated[str, "0+"] = ""
+    port: Annotated[Uint16, "0+"] = 0
+    security_protocol: Annotated[Int16, "0+"] = 0
 
 
 class BrokerFeature(Structure):
-    name: str = ""
-    min_supported_version: int = 0
-    max_supported_version: int = 0
-
-    FIELDS = """
-        name                   string  0+
-        min_supported_version  int16   0+
-        max_supported_version  int16   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    min_supported_version: Annotated[Int16, "0+"] = 0
+    max_supported_version: Annotated[Int16, "0+"] = 0
 
 
 class RegisterBrokerRecord(Message):
@@ -38,31 +27,17 @@ class RegisterBrokerRecord(Message):
     VERSIONS = range(5)
     FLEXIBLE_FROM = 0
 
-    broker_id: int = 0
-    is_migrating_zk_broker: bool = False
-    incarnation_id: Uuid = ZERO
-    broker_epoch: int = 0
-    end_points: list[BrokerEndpoint] = []
-    features: list[BrokerFeature] = []
-    rack: str | None = ""
-    fenced: bool = True
-    in_controlled_shutdown: bool = False
-    log_dirs: list[Uuid] = []
-    cordoned_log_dirs: list[Uuid] | None = None
-
-    FIELDS = """
-        broker_id               int32             0+
-        is_migrating_zk_broker  bool              2+
-        incarnation_id          uuid              0+
-        broker_epoch            int64             0+
-        end_points              []BrokerEndpoint  0+
-        features                []BrokerFeature   0+
-        rack                    string            0+  nullable
-        fenced                  bool              0+
-        in_controlled_shutdown  bool              1+
-        log_dirs                []uuid            3+  tag=0
-        cordoned_log_dirs       []uuid            4+  nullable tag=1
-    """
+    broker_id: Annotated[Int32, "0+"] = 0
+    is_migrating_zk_broker: Annotated[bool, "2+"] = False
+    incarnation_id: Annotated[Uuid, "0+"] = ZERO
+    broker_epoch: Annotated[Int64, "0+"] = 0
+    end_points: Annotated[list[BrokerEndpoint], "0+"] = []
+    features: Annotated[list[BrokerFeature], "0+"] = []
+    rack: Annotated[str | None, "0+"] = ""
+    fenced: Annotated[bool, "0+"] = True
+    in_controlled_shutdown: Annotated[bool, "1+"] = False
+    log_dirs: Annotated[list[Uuid], "3+ tag=0"] = []
+    cordoned_log_dirs: Annotated[list[Uuid] | None, "4+ tag=1"] = None
 
 
 class UnregisterBrokerRecord(Message):
@@ -70,13 +45,8 @@ class UnregisterBrokerRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    broker_id: int = 0
-    broker_epoch: int = 0
-
-    FIELDS = """
-        broker_id     int32  0+
-        broker_epoch  int64  0+
-    """
+    broker_id: Annotated[Int32, "0+"] = 0
+    broker_epoch: Annotated[Int64, "0+"] = 0
 
 
 class TopicRecord(Message):
@@ -84,13 +54,8 @@ class TopicRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    name: str = ""
-    topic_id: Uuid = ZERO
-
-    FIELDS = """
-        name      string  0+
-        topic_id  uuid    0+
-    """
+    name: Annotated[str, "0+"] = ""
+    topic_id: Annotated[Uuid, "0+"] = ZERO
 
 
 class PartitionRecord(Message):
@@ -98,35 +63,19 @@ class PartitionRecord(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    partition_id: int = -1
-    topic_id: Uuid = ZERO
-    replicas: list[int] = []
-    isr: list[int] = []
-    removing_replicas: list[int] = []
-    adding_replicas: list[int] = []
-    leader: int = -1
-    leader_recovery_state: int = 0
-    leader_epoch: int = -1
-    partition_epoch: int = -1
-    directories: list[Uuid] = []
-    eligible_leader_replicas: list[int] | None = None
-    last_known_elr: list[int] | None = None
-
-    FIELDS = """
-        partition_id              int32    0+
-        topic_id                  uuid     0+
-        replicas                  []int32  0+
-        isr                       []int32  0+
-        removing_replicas         []int32  0+
-        adding_replicas           []int32  0+
-        leader                    int32    0+
-        leader_recovery_state     int8     0+  tag=0
-        leader_epoch              int32    0+
-        partition_epoch           int32    0+
-        directories               []uuid   1+
-        eligible_leader_replicas  []int32  2+  nullable tag=1
-        last_known_elr            []int32  2+  nullable tag=2
-    """
+    partition_id: Annotated[Int32, "0+"] = -1
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    replicas: Annotated[list[Int32], "0+"] = []
+    isr: Annotated[list[Int32], "0+"] = []
+    removing_replicas: Annotated[list[Int32], "0+"] = []
+    adding_replicas: Annotated[list[Int32], "0+"] = []
+    leader: Annotated[Int32, "0+"] = -1
+    leader_recovery_state: Annotated[Int8, "0+ tag=0"] = 0
+    leader_epoch: Annotated[Int32, "0+"] = -1
+    partition_epoch: Annotated[Int32, "0+"] = -1
+    directories: Annotated[list[Uuid], "1+"] = []
+    eligible_leader_replicas: Annotated[list[Int32] | None, "2+ tag=1"] = None
+    last_known_elr: Annotated[list[Int32] | None, "2+ tag=2"] = None
 
 
 class ConfigRecord(Message):
@@ -134,17 +83,10 @@ class ConfigRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    resource_type: int = 0
-    resource_name: str = ""
-    name: str = ""
-    value: str | None = ""
-
-    FIELDS = """
-        resource_type  int8    0+
-        resource_name  string  0+
-        name           string  0+
-        value          string  0+  nullable
-    """
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    name: Annotated[str, "0+"] = ""
+    value: Annotated[str | None, "0+"] = ""
 
 
 class PartitionChangeRecord(Message):
@@ -152,31 +94,17 @@ class PartitionChangeRecord(Message):
     VERSIONS = range(3)
     FLEXIBLE_FROM = 0
 
-    partition_id: int = -1
-    topic_id: Uuid = ZERO
-    isr: list[int] | None = None
-    leader: int = -2
-    replicas: list[int] | None = None
-    removing_replicas: list[int] | None = None
-    adding_replicas: list[int] | None = None
-    leader_recovery_state: int = -1
-    directories: list[Uuid] | None = None
-    eligible_leader_replicas: list[int] | None = None
-    last_known_elr: list[int] | None = None
-
-    FIELDS = """
-        partition_id              int32    0+
-        topic_id                  uuid     0+
-        isr                       []int32  0+  nullable tag=0
-        leader                    int32    0+  tag=1
-        replicas                  []int32  0+  nullable tag=2
-        removing_replicas         []int32  0+  nullable tag=3
-        adding_replicas           []int32  0+  nullable tag=4
-        leader_recovery_state     int8     0+  tag=5
-        directories               []uuid   1+  nullable tag=8
-        eligible_leader_replicas  []int32  2+  nullable tag=6
-        last_known_elr            []int32  2+  nullable tag=7
-    """
+    partition_id: Annotated[Int32, "0+"] = -1
+    topic_id: Annotated[Uuid, "0+"] = ZERO
+    isr: Annotated[list[Int32] | None, "0+ tag=0"] = None
+    leader: Annotated[Int32, "0+ tag=1"] = -2
+    replicas: Annotated[list[Int32] | None, "0+ tag=2"] = None
+    removing_replicas: Annotated[list[Int32] | None, "0+ tag=3"] = None
+    adding_replicas: Annotated[list[Int32] | None, "0+ tag=4"] = None
+    leader_recovery_state: Annotated[Int8, "0+ tag=5"] = -1
+    directories: Annotated[list[Uuid] | None, "1+ tag=8"] = None
+    eligible_leader_replicas: Annotated[list[Int32] | None, "2+ tag=6"] = None
+    last_known_elr: Annotated[list[Int32] | None, "2+ tag=7"] = None
 
 
 class FenceBrokerRecord(Message):
@@ -184,13 +112,8 @@ class FenceBrokerRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    id: int = 0
-    epoch: int = 0
-
-    FIELDS = """
-        id     int32  0+
-        epoch  int64  0+
-    """
+    id: Annotated[Int32, "0+"] = 0
+    epoch: Annotated[Int64, "0+"] = 0
 
 
 class UnfenceBrokerRecord(Message):
@@ -198,13 +121,8 @@ class UnfenceBrokerRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    id: int = 0
-    epoch: int = 0
-
-    FIELDS = """
-        id     int32  0+
-        epoch  int64  0+
-    """
+    id: Annotated[Int32, "0+"] = 0
+    epoch: Annotated[Int64, "0+"] = 0
 
 
 class RemoveTopicRecord(Message):
@@ -212,11 +130,7 @@ class RemoveTopicRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topic_id: Uuid = ZERO
-
-    FIELDS = """
-        topic_id  uuid  0+
-    """
+    topic_id: Annotated[Uuid, "0+"] = ZERO
 
 
 class DelegationTokenRecord(Message):
@@ -224,23 +138,13 @@ class DelegationTokenRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    owner: str = ""
-    requester: str = ""
-    renewers: list[str] = []
-    issue_timestamp: int = 0
-    max_timestamp: int = 0
-    expiration_timestamp: int = 0
-    token_id: str = ""
-
-    FIELDS = """
-        owner                 string    0+
-        requester             string    0+
-        renewers              []string  0+
-        issue_timestamp       int64     0+
-        max_timestamp         int64     0+
-        expiration_timestamp  int64     0+
-        token_id              string    0+
-    """
+    owner: Annotated[str, "0+"] = ""
+    requester: Annotated[str, "0+"] = ""
+    renewers: Annotated[list[str], "0+"] = []
+    issue_timestamp: Annotated[Int64, "0+"] = 0
+    max_timestamp: Annotated[Int64, "0+"] = 0
+    expiration_timestamp: Annotated[Int64, "0+"] = 0
+    token_id: Annotated[str, "0+"] = ""
 
 
 class UserScramCredentialRecord(Message):
@@ -248,21 +152,12 @@ class UserScramCredentialRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    name: str = ""
-    mechanism: int = 0
-    salt: bytes = b""
-    stored_key: bytes = b""
-    server_key: bytes = b""
-    iterations: int = 0
-
-    FIELDS = """
-        name        string  0+
-        mechanism   int8    0+
-        salt        bytes   0+
-        stored_key  bytes   0+
-        server_key  bytes   0+
-        iterations  int32   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    mechanism: Annotated[Int8, "0+"] = 0
+    salt: Annotated[bytes, "0+"] = b""
+    stored_key: Annotated[bytes, "0+"] = b""
+    server_key: Annotated[bytes, "0+"] = b""
+    iterations: Annotated[Int32, "0+"] = 0
 
 
 class FeatureLevelRecord(Message):
@@ -270,23 +165,13 @@ class FeatureLevelRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    name: str = ""
-    feature_level: int = 0
-
-    FIELDS = """
-        name           string  0+
-        feature_level  int16   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    feature_level: Annotated[Int16, "0+"] = 0
 
 
 class EntityData(Structure):
-    entity_type: str = ""
-    entity_name: str | None = ""
-
-    FIELDS = """
-        entity_type  string  0+
-        entity_name  string  0+  nullable
-    """
+    entity_type: Annotated[str, "0+"] = ""
+    entity_name: Annotated[str | None, "0+"] = ""
 
 
 class ClientQuotaRecord(Message):
@@ -294,17 +179,10 @@ class ClientQuotaRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    entity: list[EntityData] = []
-    key: str = ""
-    value: float = 0.0
-    remove: bool = False
-
-    FIELDS = """
-        entity  []EntityData  0+
-        key     string        0+
-        value   float64       0+
-        remove  bool          0+
-    """
+    entity: Annotated[list[EntityData], "0+"] = []
+    key: Annotated[str, "0+"] = ""
+    value: Annotated[float, "0+"] = 0.0
+    remove: Annotated[bool, "0+"] = False
 
 
 class ProducerIdsRecord(Message):
@@ -312,15 +190,9 @@ class ProducerIdsRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    broker_id: int = 0
-    broker_epoch: int = -1
-    next_producer_id: int = 0
-
-    FIELDS = """
-        broker_id         int32  0+
-        broker_epoch      int64  0+
-        next_producer_id  int64  0+
-    """
+    broker_id: Annotated[Int32, "0+"] = 0
+    broker_epoch: Annotated[Int64, "0+"] = -1
+    next_producer_id: Annotated[Int64, "0+"] = 0
 
 
 class BrokerRegistrationChangeRecord(Message):
@@ -328,21 +200,12 @@ class BrokerRegistrationChangeRecord(Message):
     VERSIONS = range(4)
     FLEXIBLE_FROM = 0
 
-    broker_id: int = 0
-    broker_epoch: int = 0
-    fenced: int = 0
-    in_controlled_shutdown: int = 0
-    log_dirs: list[Uuid] = []
-    cordoned_log_dirs: list[Uuid] | None = None
-
-    FIELDS = """
-        broker_id               int32   0+
-        broker_epoch            int64   0+
-        fenced                  int8    0+  tag=0
-        in_controlled_shutdown  int8    1+  tag=1
-        log_dirs                []uuid  2+  tag=2
-        cordoned_log_dirs       []uuid  3+  nullable tag=3
-    """
+    broker_id: Annotated[Int32, "0+"] = 0
+    broker_epoch: Annotated[Int64, "0+"] = 0
+    fenced: Annotated[Int8, "0+ tag=0"] = 0
+    in_controlled_shutdown: Annotated[Int8, "1+ tag=1"] = 0
+    log_dirs: Annotated[list[Uuid], "2+ tag=2"] = []
+    cordoned_log_dirs: Annotated[list[Uuid] | None, "3+ tag=3"] = None
 
 
 class AccessControlEntryRecord(Message):
@@ -350,25 +213,14 @@ class AccessControlEntryRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    id: Uuid = ZERO
-    resource_type: int = 0
-    resource_name: str = ""
-    pattern_type: int = 0
-    principal: str = ""
-    host: str = ""
-    operation: int = 0
-    permission_type: int = 0
-
-    FIELDS = """
-        id               uuid    0+
-        resource_type    int8    0+
-        resource_name    string  0+
-        pattern_type     int8    0+
-        principal        string  0+
-        host             string  0+
-        operation        int8    0+
-        permission_type  int8    0+
-    """
+    id: Annotated[Uuid, "0+"] = ZERO
+    resource_type: Annotated[Int8, "0+"] = 0
+    resource_name: Annotated[str, "0+"] = ""
+    pattern_type: Annotated[Int8, "0+"] = 0
+    principal: Annotated[str, "0+"] = ""
+    host: Annotated[str, "0+"] = ""
+    operation: Annotated[Int8, "0+"] = 0
+    permission_type: Annotated[Int8, "0+"] = 0
 
 
 class RemoveAccessControlEntryRecord(Message):
@@ -376,11 +228,7 @@ class RemoveAccessControlEntryRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    id: Uuid = ZERO
-
-    FIELDS = """
-        id  uuid  0+
-    """
+    id: Annotated[Uuid, "0+"] = ZERO
 
 
 class NoOpRecord(Message):
@@ -394,11 +242,7 @@ class ZkMigrationStateRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    zk_migration_state: int = 0
-
-    FIELDS = """
-        zk_migration_state  int8  0+
-    """
+    zk_migration_state: Annotated[Int8, "0+"] = 0
 
 
 class RemoveUserScramCredentialRecord(Message):
@@ -406,13 +250,8 @@ class RemoveUserScramCredentialRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    name: str = ""
-    mechanism: int = 0
-
-    FIELDS = """
-        name       string  0+
-        mechanism  int8    0+
-    """
+    name: Annotated[str, "0+"] = ""
+    mechanism: Annotated[Int8, "0+"] = 0
 
 
 class BeginTransactionRecord(Message):
@@ -420,11 +259,7 @@ class BeginTransactionRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    name: str | None = None
-
-    FIELDS = """
-        name  string  0+  nullable tag=0
-    """
+    name: Annotated[str | None, "0+ tag=0"] = None
 
 
 class EndTransactionRecord(Message):
@@ -438,11 +273,7 @@ class AbortTransactionRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    reason: str | None = None
-
-    FIELDS = """
-        reason  string  0+  nullable tag=0
-    """
+    reason: Annotated[str | None, "0+ tag=0"] = None
 
 
 class RemoveDelegationTokenRecord(Message):
@@ -450,37 +281,20 @@ class RemoveDelegationTokenRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    token_id: str = ""
-
-    FIELDS = """
-        token_id  string  0+
-    """
+    token_id: Annotated[str, "0+"] = ""
 
 
 class ControllerEndpoint(Structure):
-    name: str = ""
-    host: str = ""
-    port: int = 0
-    security_protocol: int = 0
-
-    FIELDS = """
-        name               string  0+
-        host               string  0+
-        port               uint16  0+
-        security_protocol  int16   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    host: Annotated[str, "0+"] = ""
+    port: Annotated[Uint16, "0+"] = 0
+    security_protocol: Annotated[Int16, "0+"] = 0
 
 
 class ControllerFeature(Structure):
-    name: str = ""
-    min_supported_version: int = 0
-    max_supported_version: int = 0
-
-    FIELDS = """
-        name                   string  0+
-        min_supported_version  int16   0+
-        max_supported_version  int16   0+
-    """
+    name: Annotated[str, "0+"] = ""
+    min_supported_version: Annotated[Int16, "0+"] = 0
+    max_supported_version: Annotated[Int16, "0+"] = 0
 
 
 class RegisterControllerRecord(Message):
@@ -488,19 +302,11 @@ class RegisterControllerRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    controller_id: int = 0
-    incarnation_id: Uuid = ZERO
-    zk_migration_ready: bool = False
-    end_points: list[ControllerEndpoint] = []
-    features: list[ControllerFeature] = []
-
-    FIELDS = """
-        controller_id       int32                 0+
-        incarnation_id      uuid                  0+
-        zk_migration_ready  bool                  0+
-        end_points          []ControllerEndpoint  0+
-        features            []ControllerFeature   0+
-    """
+    controller_id: Annotated[Int32, "0+"] = 0
+    incarnation_id: Annotated[Uuid, "0+"] = ZERO
+    zk_migration_ready: Annotated[bool, "0+"] = False
+    end_points: Annotated[list[ControllerEndpoint], "0+"] = []
+    features: Annotated[list[ControllerFeature], "0+"] = []
 
 
 class ClearElrRecord(Message):
@@ -508,8 +314,4 @@ class ClearElrRecord(Message):
     VERSIONS = range(1)
     FLEXIBLE_FROM = 0
 
-    topic_name: str = ""
-
-    FIELDS = """
-        topic_name  string  0+
-    """
+    topic_name: Annotated[str, "0+"] = ""

@@ -1,11 +1,6 @@
-"""Changes of arrays: the schema of all items, those of the first ones, and the rest."""
+"""Changes of arrays: the schema of all items, of the first items, and of further items."""
 
-from headrace.registry.compatibility.json_schema.changes import (
-    Change,
-    Differences,
-    found,
-    under,
-)
+from headrace.registry.compatibility.json_schema.changes import Change, Differences, found, under
 from headrace.registry.compatibility.json_schema.content import (
     Comparer,
     additional,

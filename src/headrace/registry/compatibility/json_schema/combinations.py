@@ -1,17 +1,12 @@
 """Changes of `allOf`, `anyOf` and `oneOf`: by number of parts, and by pairing them up."""
 
-from headrace.registry.compatibility.json_schema.changes import (
-    Change,
-    Differences,
-    found,
-    under,
-)
+from headrace.registry.compatibility.json_schema.changes import Change, Differences, found, under
 from headrace.registry.compatibility.json_schema.content import Comparer
 from headrace.registry.compatibility.json_schema.nodes import Combined, Criterion, Node
 
 
 def combinations(comparer: Comparer, old: Combined, new: Combined) -> Differences:
-    """Parts may be reordered, so each old part needs a new one of its own that can read it."""
+    """Match the parts in any order: each old part needs its own new part that can read it."""
     criterion = _criteria(old, new)
     if criterion is Change.COMBINED_TYPE_CHANGED:
         return found(criterion)
@@ -58,7 +53,7 @@ def _distinct(combined: Combined) -> list[Node]:
 def _readable(
     comparer: Comparer, criterion: Criterion, old: list[Node], new: list[Node]
 ) -> list[dict[int, Differences]]:
-    """For each old part the new parts that can read it, with what differs between the two."""
+    """Return for each old part the new parts that can read it, with their differences."""
     rows: list[dict[int, Differences]] = []
     for index, before in enumerate(old):
         row: dict[int, Differences] = {}
@@ -71,7 +66,7 @@ def _readable(
 
 
 def _matching(choices: list[list[int]]) -> dict[int, int]:
-    """As many pairs as there can be, with no member in two of them (augmenting paths)."""
+    """Return a maximum matching of the parts (augmenting paths)."""
     taken_by: dict[int, int] = {}
     for start in range(len(choices)):
         _augment(start, choices, taken_by)
@@ -79,7 +74,7 @@ def _matching(choices: list[list[int]]) -> dict[int, int]:
 
 
 def _augment(start: int, choices: list[list[int]], taken_by: dict[int, int]) -> None:
-    """Breadth first, so that long chains of exchanges need no stack."""
+    """Search breadth first, so that long chains need no stack."""
     came_from: dict[int, int] = {}
     waiting = [start]
     for first in waiting:

@@ -1,15 +1,20 @@
-"""Whether data of one JSON Schema can be read with another: the heart of the comparison.
+"""The comparison of two JSON Schemas.
 
-Schemas may be recursive, so where a reference leads to a pair of schemas that has not been compared
-yet, the pair is assumed to be compatible and compared later. Where the assumption proves wrong,
-those who made it are compared again, until no verdict changes: the greatest fixed point. What is
-written without references is a tree of bounded depth, and compared at once.
+Schemas may be recursive. When a reference leads to a new pair of schemas, the pair is assumed to be
+compatible and compared later. If that proves wrong, its users are compared again, until no verdict
+changes: the greatest fixed point. Parts without references are a tree of bounded depth and are
+compared at once.
 """
 
 from collections import deque
 from typing import TypeAlias
 
-from headrace.errors import HeadraceError
+from headrace.registry.compatibility.incompatibilities import (
+    Direction,
+    Incompatibility,
+    TooComplex,
+    described,
+)
 from headrace.registry.compatibility.json_schema import changes, scalars
 from headrace.registry.compatibility.json_schema.arrays import arrays
 from headrace.registry.compatibility.json_schema.changes import Change, Differences, found, under
@@ -35,49 +40,43 @@ from headrace.registry.compatibility.levels import Policy
 from headrace.serdes.json_schema.parsing import JsonSchema
 
 PAIRS_MAX = 100_000
-"""Pairs of parts that one comparison looks at, one or two seconds of work: `oneOf` by `oneOf` grows
-with the square, and a registry must answer."""
+"""The maximum of compared pairs of parts, one or two seconds of work: the number for two `oneOf` is
+the product of their sizes."""
 
 DIFFERENCES_MAX = 50
-"""Differences kept of one pair: a definition that many others use is told for each of its uses."""
+"""Differences kept per pair: those of a shared definition count for each of its uses."""
 
 REFERENCES_MAX = 100
-"""References to references, before a schema is found."""
+"""The maximum of references to references before a schema."""
 
 
 Pair: TypeAlias = tuple[int, int]
 """Two nodes by identity. A comparison holds its nodes, so no identity is used twice."""
 
 
-class TooComplex(HeadraceError):
-    """Schemas that a comparison gave up on."""
-
-
 def incompatibilities(
     reader: JsonSchema,
     writer: JsonSchema,
+    direction: Direction = Direction.BACKWARD,
     *,
-    reader_name: str = "%s",
-    writer_name: str = "%s",
     policy: Policy = Policy.STRICT,
-) -> list[str]:
-    """Why data valid by `writer` cannot be read with `reader`; nothing if it can.
-
-    The names are what the messages call the two. Which of them is new depends on the direction of
-    a check, so who asks for both directions puts the words in later: the reader's comes first.
-    """
+) -> list[Incompatibility]:
+    """Return why data valid by `writer` cannot be read with `reader`; nothing if it can be read."""
     try:
         every = differences(reader, writer, policy=policy)
     except TooComplex as error:
-        return [f'{{errorType:"TOO_COMPLEX", description:"{error}"}}']
-    broken = [each for each in every if each.change not in _survived(policy)]
-    return [each.described(reader_name, writer_name) for each in dict.fromkeys(broken)]
+        return [error.incompatibility(direction)]
+    broken = dict.fromkeys(each for each in every if each.change not in _survived(policy))
+    return [
+        described(each.change.name, changes.DESCRIPTIONS, each.pointer, direction)
+        for each in broken
+    ]
 
 
 def differences(
     reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT
 ) -> Differences:
-    """All that differs, harmful or not."""
+    """Return all differences, breaking or not."""
     return _Comparison(_survived(policy)).run(read(writer), read(reader))
 
 
@@ -86,7 +85,7 @@ def _survived(policy: Policy) -> frozenset[Change]:
 
 
 class _Comparison:
-    """Verdicts about pairs of schemas, and who relied on them."""
+    """Verdicts about pairs of schemas, and the pairs that rely on them."""
 
     def __init__(self, survived: frozenset[Change]) -> None:
         self._survived = survived
@@ -106,8 +105,8 @@ class _Comparison:
             if self._is_broken(pair) != was_broken:
                 self._waiting.extend(self._users[pair])
         if len(self._nodes) > 1:
-            # The verdicts hold. Once more, from the last pair that was met to the first one, so
-            # that the differences within a pair are told with all that was found about its parts.
+            # The verdicts are final. Evaluate all pairs again, the last one first, so that the
+            # differences of a pair include all those of its parts.
             for pair in reversed(self._nodes):
                 self._evaluate(pair)
         return self._results[root]
@@ -129,7 +128,7 @@ class _Comparison:
         return self._results[pair]
 
     def _pair(self, old: Node, new: Node) -> Pair:
-        """A pair that references lead to, assumed to be compatible when it is met first."""
+        """Return a pair reached by references; a new pair is assumed to be compatible."""
         nodes = _resolved(old), _resolved(new)
         pair = (id(nodes[0]), id(nodes[1]))
         if pair not in self._nodes:
@@ -159,7 +158,7 @@ class _Comparison:
             )
 
     def _kinds(self, old: Node, new: Node) -> Differences:
-        """A sum can be extended from one of its parts, a product narrowed to one of them."""
+        """Compare a combined schema with a single one, which may match one of its parts."""
         if isinstance(new, Combined) and not isinstance(old, Combined):
             shortcut = self._widened(old, new)
         elif isinstance(old, Combined) and not isinstance(new, Combined):
@@ -214,7 +213,7 @@ class _Comparison:
                 return ()
 
     def _negations(self, old: Negation, new: Negation) -> Differences:
-        """What is refused turns around: a reader may refuse less than the writer did."""
+        """Compare negations with the sides swapped: a reader may exclude less than the writer."""
         refuses_less = self.survives(self.compare(new.refused, old.refused))
         change = Change.NOT_TYPE_NARROWED if refuses_less else Change.NOT_TYPE_EXTENDED
         return under(("not",), found(change))
@@ -234,8 +233,8 @@ def _changed_type(old: Node, new: Node) -> Differences:
     if isinstance(old, Nothing) or isinstance(new, Anything):
         return ()
     if old.about.connect_type == new.about.connect_type == "bytes":
-        # Connect's converter once wrote decimals as strings and now writes numbers, or the other
-        # way around; both are bytes to it.
+        # Connect's converter has written decimals both as strings and as numbers; it reads both
+        # as bytes.
         return ()
     return found(Change.TYPE_CHANGED)
 

@@ -1,23 +1,18 @@
-"""What objects and arrays share: rules for everything that no property or item describes."""
+"""Rules of objects and arrays for members without a schema of their own."""
 
 from typing import Protocol
 
-from headrace.registry.compatibility.json_schema.changes import (
-    Change,
-    Differences,
-    found,
-    under,
-)
+from headrace.registry.compatibility.json_schema.changes import Change, Differences, found, under
 from headrace.registry.compatibility.json_schema.nodes import Anything, Node, Nothing
 
 
 class Comparer(Protocol):
-    """Compares inner schemas, and judges what was found."""
+    """Compares inner schemas, and judges their differences."""
 
     def compare(self, old: Node | None, new: Node | None) -> Differences: ...
 
     def survives(self, differences: Differences) -> bool:
-        """Whether a reader survives all of these differences."""
+        """Return whether none of these differences breaks a reader."""
         ...
 
 
@@ -52,7 +47,7 @@ def unevaluated(
 
 
 def covered(comparer: Comparer, name: str, old: Node, new: Node) -> Differences:
-    """A property or item that one side describes, and the other with its schema for the rest."""
+    """Compare a property or item of one side with the other side's schema for further members."""
     changes = comparer.compare(old, new)
     verdict = "IS_COVERED" if comparer.survives(changes) else "NOT_COVERED"
     return changes + found(Change[f"{name}_{verdict}_BY_PARTIALLY_OPEN_CONTENT_MODEL"])

@@ -1,8 +1,8 @@
-"""A schema as the rules of compatibility see it: one node for each kind of thing it describes.
+"""The model of a schema for the rules of compatibility: one node per kind of value.
 
-In JSON Schema any keyword may stand beside any other. The rules know strings, numbers, objects
-and so on, and a schema that says several things at once is a product (`allOf`) of such nodes.
-Nodes are compared by identity: a definition that is used twice is one node, even a recursive one.
+JSON Schema allows any combination of keywords. The rules have strings, numbers, objects and so on;
+a schema with several kinds is a product (`allOf`) of such nodes. Nodes are compared by identity: a
+definition that is used twice is one node, even a recursive one.
 """
 
 from collections.abc import Callable
@@ -12,21 +12,21 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 ABSENT: Any = object()
-"""The default of a schema without one; `null` is a default, too."""
+"""The default of a schema without one; `null` is a valid default."""
 
 Quantity: TypeAlias = int | Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a schema says of itself, whatever it describes."""
+    """The annotations of a schema of any kind."""
 
     id: str | None = None
     title: str | None = None
     description: str | None = None
     default: Any = ABSENT
     connect_type: str | None = None
-    """Kafka Connect's own type; its converters changed how they write some of them."""
+    """Kafka Connect's own type; its converters have changed the encoding of some."""
 
     @property
     def has_default(self) -> bool:
@@ -106,7 +106,7 @@ class Array:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Values:
-    """`enum`: each value as its text, which is the same for equal values."""
+    """`enum`: the values as texts, equal for equal values."""
 
     about: About = About()
     values: frozenset[str]
@@ -126,13 +126,13 @@ class Negation:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Conditional:
-    """`if`, `then`, `else`: a kind of its own, whose parts the rules do not look at."""
+    """`if`, `then`, `else`: a kind of its own; the rules ignore its parts."""
 
     about: About = About()
 
 
 class Criterion(Enum):
-    """How many of its parts a value of a combined schema must match."""
+    """The number of parts that a value of a combined schema must match."""
 
     ALL = "allOf"
     ANY = "anyOf"
@@ -145,12 +145,12 @@ class Combined:
     criterion: Criterion
     parts: "list[Node]"
     texts: list[str]
-    """The source of each part, by which parts that were written twice are counted once."""
+    """The source of each part, so that repeated parts are counted once."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Reference:
-    """Resolved when it is asked for, since definitions may lead back to themselves."""
+    """A reference, resolved on use, because definitions may be recursive."""
 
     about: About = About()
     find: "Callable[[], Node]"

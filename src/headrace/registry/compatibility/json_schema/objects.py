@@ -1,20 +1,15 @@
-"""Changes of objects: properties against the content model, which says what else may be there.
+"""Changes of objects: properties, and the content model, which governs further properties.
 
-A model is open if it takes any further property, closed if it takes none, and partially open if a
-schema or patterns say what further properties look like. Data of an open model may already hold,
-with another type, the property that a reader now describes: so adding one breaks the reader.
+A model is open if it allows any further property, closed if it allows none, and partially open if a
+schema or patterns describe further properties. Data of an open model may already have the new
+property of a reader with another type, so adding a property breaks the reader.
 """
 
 from functools import lru_cache
 
 import jsonschema_rs
 
-from headrace.registry.compatibility.json_schema.changes import (
-    Change,
-    Differences,
-    found,
-    under,
-)
+from headrace.registry.compatibility.json_schema.changes import Change, Differences, found, under
 from headrace.registry.compatibility.json_schema.content import (
     Comparer,
     additional,
@@ -69,7 +64,7 @@ def _properties(comparer: Comparer, old: Object, new: Object) -> Differences:
 
 
 def _removed(comparer: Comparer, name: str, before: Node, new: Object) -> Differences:
-    """What a reader without the property makes of it depends on the reader's model."""
+    """Judge a removed property by the reader's content model."""
     if _is_open(new):
         return found(Change.PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL)
     rest = _schema_of_further(new, name)
@@ -81,7 +76,7 @@ def _removed(comparer: Comparer, name: str, before: Node, new: Object) -> Differ
 
 
 def _added(comparer: Comparer, name: str, after: Node, old: Object, new: Object) -> Differences:
-    """What may be in data under the name of a new property depends on the writer's model."""
+    """Judge a new property by the writer's content model."""
     if _is_open(old):
         if isinstance(after, Anything):
             return found(Change.PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL)
@@ -136,7 +131,7 @@ def _is_open(schema: Object) -> bool:
 
 
 def _schema_of_further(schema: Object, name: str) -> Node | None:
-    """What a property must look like that a partially open model does not name."""
+    """Return the schema of a property that a partially open model does not name."""
     for pattern, node in schema.patterns.items():
         if _matches(pattern, name):
             return node
@@ -149,5 +144,5 @@ def _schema_of_further(schema: Object, name: str) -> Node | None:
 
 @lru_cache(maxsize=1000)
 def _matches(pattern: str, name: str) -> bool:
-    """By the validator's engine: it knows the dialect, and gives up on a pattern that explodes."""
+    """Match by the validator's engine: it has the right dialect, and aborts slow patterns."""
     return jsonschema_rs.Draft7Validator({"pattern": pattern}).is_valid(name)

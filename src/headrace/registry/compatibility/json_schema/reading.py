@@ -1,8 +1,8 @@
-"""Turns a JSON Schema of any draft into nodes.
+"""Convert a JSON Schema of any draft to nodes.
 
-One schema may give several nodes: `{"type": "string", "enum": ["a"]}` is a string and a list of
-values, so it becomes a product of both. A keyword belongs to the type that it speaks about; where
-`type` does not name that type, the keyword gives a node beside it.
+A schema may become several nodes: `{"type": "string", "enum": ["a"]}` is a string and a list of
+values, so it becomes a product of both. A keyword belongs to the type that it constrains; if `type`
+does not name that type, the keyword becomes a further node.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,12 +38,12 @@ _BY_TYPE = {
 
 
 def read(schema: JsonSchema) -> Node:
-    """The nodes of a whole schema; what it refers to is read when it is reached."""
+    """Return the nodes of a schema; referenced ones are converted on use."""
     return _Reader(schema.documents).node(schema.documents.root)
 
 
 class _Reader:
-    """Remembers what it has read by identity, so that recursion comes back to the same node."""
+    """Caches nodes by the identity of their schemas, so that recursion reaches the same node."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -98,7 +98,7 @@ class _Reader:
         return parts + self._untyped(place, schema, types)
 
     def _untyped(self, place: Place, schema: dict[str, Any], types: Any) -> list[Node]:
-        """Nodes for keywords that speak of a type which `type` does not name."""
+        """Return nodes of keywords that constrain a type which `type` does not name."""
         named = [types] if isinstance(types, str) else types or []
         taken = {keyword for each in named for keyword in _BY_TYPE.get(each, ())}
         parts = [
@@ -216,7 +216,7 @@ def _number(schema: dict[str, Any], *, is_integer: bool) -> Node:
 
 
 def _exclusive(schema: dict[str, Any], keyword: str, bound: str) -> nodes.Quantity | None:
-    """In draft 4 it is a switch beside the bound, later the bound itself."""
+    """Return an exclusive bound: draft 4 has a flag next to the bound, later drafts the bound."""
     value: Any = schema.get(keyword)
     if value is True:
         value = schema.get(bound)
@@ -239,7 +239,7 @@ def _keep(values: dict[str, Any], wanted: Callable[[Any], bool]) -> dict[str, An
 
 
 def _items(schema: dict[str, Any], draft: Draft) -> tuple[Any, Iterable[Any], Any]:
-    """The schema of every item, those of the first ones, and that of the rest."""
+    """Return the schemas of all items, of the first items, and of further items."""
     items = schema.get("items")
     if draft is not Draft.DRAFT_2020_12:
         rest = schema.get("additionalItems", True)

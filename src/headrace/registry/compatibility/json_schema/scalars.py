@@ -50,7 +50,7 @@ def constants(old: Constant, new: Constant) -> Differences:
 
 
 def bound(keyword: str, name: str, old: Quantity | None, new: Quantity | None) -> Differences:
-    """The change of a keyword with one number, by the name that its four changes begin with."""
+    """Compare a keyword with a number; its four changes share a prefix."""
     if old == new:
         return ()
     if old is None:
@@ -71,7 +71,7 @@ def _patterns(old: str | None, new: str | None) -> Differences:
 
 
 def _multiples(old: Quantity | None, new: Quantity | None) -> Differences:
-    """Every multiple of 10 is one of 5, so a divisor of what it was takes all old values."""
+    """Compare `multipleOf`: a divisor of the old value accepts all old data."""
     if old == new:
         return ()
     if old is None:

@@ -1,21 +1,23 @@
-"""Compares two Protobuf schemas, message by message and field by field.
+"""Compare two Protobuf schemas, message by message and field by field.
 
-Fields are known by their numbers, messages by their names within the file. Moving fields into and
-out of oneofs does not hide a change of the field itself. What is referred to in other files is
-compared too, as these come in versions of their own.
+Fields are identified by number, messages by name within the file. Moving a field into or out of a
+oneof does not hide a change of the field itself. Types of other files are compared too, because
+these files have versions of their own.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from google.protobuf.descriptor_pb2 import (
-    EnumDescriptorProto,
-    FieldDescriptorProto,
-)
+from google.protobuf.descriptor_pb2 import EnumDescriptorProto, FieldDescriptorProto
 
-from headrace.errors import HeadraceError
-from headrace.registry.compatibility.protobuf.differences import Difference, Kind
+from headrace.registry.compatibility.incompatibilities import (
+    Direction,
+    Incompatibility,
+    TooComplex,
+    described,
+)
+from headrace.registry.compatibility.protobuf.differences import DESCRIPTIONS, Difference, Kind
 from headrace.registry.compatibility.protobuf.types import (
     SCALAR_KINDS,
     Fields,
@@ -37,28 +39,27 @@ Path: TypeAlias = tuple[str, ...]
 DEPTH_MAX = 50
 
 PAIRS_MAX = 100_000
-"""Messages, fields and constants that one comparison looks at, about a second of work: a schema has
-at most a megabyte, but it may refer to many others, and a registry must answer."""
+"""The maximum of compared messages, fields and constants, about a second of work: a schema has at
+most a megabyte, but it may refer to many others."""
 
 DIFFERENCES_MAX = 1_000
-"""Differences that are told; nobody reads more."""
+"""The maximum of reported differences."""
 
 
-class TooComplex(HeadraceError):
-    """Schemas that a comparison gave up on."""
-
-
-def incompatibilities(reader: ProtobufSchema, writer: ProtobufSchema) -> list[str]:
-    """Why the reader cannot read what was written with the writer's schema; empty if it can."""
+def incompatibilities(
+    reader: ProtobufSchema, writer: ProtobufSchema, direction: Direction = Direction.BACKWARD
+) -> list[Incompatibility]:
+    """Return why data of `writer` cannot be read with `reader`; nothing if it can be read."""
     try:
         every = differences(reader, writer)
     except TooComplex as error:
-        return [f'{{errorType:"TOO_COMPLEX", description:"{error}"}}']
-    return [str(found) for found in every if not found.is_compatible][:DIFFERENCES_MAX]
+        return [error.incompatibility(direction)]
+    broken = [found for found in every if not found.is_compatible][:DIFFERENCES_MAX]
+    return [described(found.kind, DESCRIPTIONS, found.path, direction) for found in broken]
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Difference]:
-    """What has changed on the way from the writer's schema to the reader's."""
+    """Return the changes from the writer's schema to the reader's."""
     comparison = Comparison(types_of(writer.files), types_of(reader.files))
     old, new = writer.descriptor, reader.descriptor
     if old.package != new.package:
@@ -71,18 +72,18 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Differen
 
 @dataclass(slots=True)
 class Comparison:
-    """Walks over two schemas and notes what differs; "old" is the writer's."""
+    """Walks over two schemas and collects differences; "old" is the writer's."""
 
     old_types: Types
     new_types: Types
     found: list[Difference] = field(default_factory=list)
     _is_compatible: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """Of messages that fields refer to in other files, compared once however often."""
+    """Results for referenced messages of other files, each compared once."""
 
     _left: int = field(default_factory=lambda: PAIRS_MAX)
     _depth: int = 0
     _put_off: dict[tuple[str, str], tuple[MessageInfo, MessageInfo]] = field(default_factory=dict)
-    """Messages at the end of a long chain of references, whose turn comes after all others."""
+    """Messages at the end of a long chain of references, compared after all others."""
 
     def note(self, kind: Kind, path: Path) -> None:
         self.found.append(Difference(kind, f"#/{'/'.join(path)}"))
@@ -117,10 +118,7 @@ class Comparison:
                     self.note(Kind.MESSAGE_MOVED, here)
 
     def enums(
-        self,
-        old: Sequence[EnumDescriptorProto],
-        new: Sequence[EnumDescriptorProto],
-        path: Path,
+        self, old: Sequence[EnumDescriptorProto], new: Sequence[EnumDescriptorProto], path: Path
     ) -> None:
         old_enums = {enum.name: constants_of(enum) for enum in old}
         new_enums = {enum.name: constants_of(enum) for enum in new}
@@ -166,9 +164,9 @@ class Comparison:
         self.enums(old.descriptor.enum_type, new.descriptor.enum_type, path)
 
     def exclusions(self, old: Fields, new: Fields, path: Path) -> None:
-        """Fields that could be set together and now exclude each other.
+        """Find fields that could be set together and now exclude each other.
 
-        Old payloads may have both set, and of them a oneof keeps only the last.
+        Old payloads may have both set, but a oneof keeps only the last.
         """
         for name, members in new.oneofs.items():
             known = [number for number in members if number in old.by_number]
@@ -187,7 +185,7 @@ class Comparison:
     def removed(
         self, number: int, old: MessageInfo, fields: Fields, new: Fields, path: Path
     ) -> None:
-        """A oneof's member that goes is a loss, unless all of the oneof goes with it."""
+        """Report removed members of oneofs, unless the whole oneof is removed."""
         oneof = fields.oneof_of.get(number)
         if oneof is None:
             label = label_of(fields.by_number[number], old.syntax)
@@ -252,7 +250,7 @@ class Comparison:
         labels: tuple[Label | None, Label | None],
         path: Path,
     ) -> None:
-        """A label that is not written says nothing, so only two that are can differ."""
+        """Compare labels; an implicit label equals any other."""
         kind = SCALAR_KINDS[old.type]
         if kind is not SCALAR_KINDS[new.type]:
             self.note(Kind.FIELD_SCALAR_KIND_CHANGED, path)
@@ -266,7 +264,7 @@ class Comparison:
             )
 
     def named_types(self, old: MessageInfo, new: MessageInfo, path: Path) -> None:
-        """The package does not matter. Messages of the schema itself are compared by themselves."""
+        """Compare named types without package; the schema's own messages are compared apart."""
         is_same = old.local_name == new.local_name
         if is_same and not (old.is_own and new.is_own):
             is_same = self.is_compatible(old, new)
@@ -279,7 +277,7 @@ class Comparison:
             if self._depth > DEPTH_MAX:
                 self._put_off[key] = (old, new)
                 return True
-            self._is_compatible[key] = True  # For messages that hold themselves.
+            self._is_compatible[key] = True  # For recursive messages.
             before = len(self.found)
             self._depth += 1
             self.message(old, new, tuple(old.local_name.split(".")))

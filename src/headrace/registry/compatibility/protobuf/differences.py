@@ -1,7 +1,6 @@
-"""The ways in which two Protobuf schemas can differ, and which of them break a reader.
+"""The kinds of differences between two Protobuf schemas, and those that break a reader.
 
-The names and messages are those of Confluent's registry, which tools take apart. `%s` stands for
-the reader's and then the writer's schema: which of them is the new one depends on the level.
+The names and descriptions are those of Confluent's registry: clients and tools parse them.
 """
 
 from dataclasses import dataclass
@@ -37,36 +36,50 @@ class Kind(StrEnum):
     FIELD_MOVED_TO_EXISTING_ONEOF = "FIELD_MOVED_TO_EXISTING_ONEOF"
 
 
-DESCRIPTIONS = {
-    Kind.PACKAGE_CHANGED:
-        "The package at '{path}' in the %s schema does not match the package in the %s schema",
-    Kind.MESSAGE_REMOVED:
-        "The %s schema is missing a MESSAGE type at path '{path}' in the %s schema",
-    Kind.FIELD_KIND_CHANGED:
-        "The type of a field at path '{path}' in the %s schema does not match the %s schema",
-    Kind.FIELD_SCALAR_KIND_CHANGED:
-        "The kind of a SCALAR field at path '{path}' in the %s schema does not match its kind in "
-        "the %s schema",
-    Kind.FIELD_NAMED_TYPE_CHANGED:
-        "The type of a MESSAGE field at path '{path}' in the %s schema does not match its type in "
-        "the %s schema",
-    Kind.FIELD_NUMERIC_LABEL_CHANGED:
-        "The label for a NUMERIC field at path '{path}' in the %s schema does not match its label "
-        "in the %s schema",
-    Kind.REQUIRED_FIELD_ADDED:
-        "A required field  at path '{path}' in the %s schema is missing in the %s schema",
-    Kind.REQUIRED_FIELD_REMOVED:
-        "The %s schema is missing a required field at path: '{path}' in the %s schema",
-    Kind.ONEOF_FIELD_REMOVED:
-        "The %s schema is missing a oneof field at path '{path}' in the %s schema",
-    Kind.MULTIPLE_FIELDS_MOVED_TO_ONEOF:
-        "Multiple fields in the oneof at path '{path}' in the %s schema are outside a oneof in the "
-        "%s schema",
-    Kind.FIELD_MOVED_TO_EXISTING_ONEOF:
-        "A field in the oneof at path '{path}' in the %s schema is outside an existing oneof in "
-        "the %s schema",
-}  # fmt: skip
-"""What breaks a reader, in Confluent's words; all other differences do not."""
+DESCRIPTIONS: dict[str, str] = {
+    Kind.PACKAGE_CHANGED: (
+        "The package at '{path}' in the {reader} schema does not match the package in the "
+        "{writer} schema"
+    ),
+    Kind.MESSAGE_REMOVED: (
+        "The {reader} schema is missing a MESSAGE type at path '{path}' in the {writer} schema"
+    ),
+    Kind.FIELD_KIND_CHANGED: (
+        "The type of a field at path '{path}' in the {reader} schema does not match the "
+        "{writer} schema"
+    ),
+    Kind.FIELD_SCALAR_KIND_CHANGED: (
+        "The kind of a SCALAR field at path '{path}' in the {reader} schema does not match its "
+        "kind in the {writer} schema"
+    ),
+    Kind.FIELD_NAMED_TYPE_CHANGED: (
+        "The type of a MESSAGE field at path '{path}' in the {reader} schema does not match its"
+        " type in the {writer} schema"
+    ),
+    Kind.FIELD_NUMERIC_LABEL_CHANGED: (
+        "The label for a NUMERIC field at path '{path}' in the {reader} schema does not match "
+        "its label in the {writer} schema"
+    ),
+    Kind.REQUIRED_FIELD_ADDED: (
+        "A required field  at path '{path}' in the {reader} schema is missing in the {writer} "
+        "schema"
+    ),
+    Kind.REQUIRED_FIELD_REMOVED: (
+        "The {reader} schema is missing a required field at path: '{path}' in the {writer} schema"
+    ),
+    Kind.ONEOF_FIELD_REMOVED: (
+        "The {reader} schema is missing a oneof field at path '{path}' in the {writer} schema"
+    ),
+    Kind.MULTIPLE_FIELDS_MOVED_TO_ONEOF: (
+        "Multiple fields in the oneof at path '{path}' in the {reader} schema are outside a "
+        "oneof in the {writer} schema"
+    ),
+    Kind.FIELD_MOVED_TO_EXISTING_ONEOF: (
+        "A field in the oneof at path '{path}' in the {reader} schema is outside an existing "
+        "oneof in the {writer} schema"
+    ),
+}
+"""The differences that break a reader, in Confluent's words. All others are compatible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,3 @@ class Difference:
     @property
     def is_compatible(self) -> bool:
         return self.kind not in DESCRIPTIONS
-
-    def __str__(self) -> str:
-        description = DESCRIPTIONS.get(self.kind, "").format(path=self.path)
-        return f'{{errorType:"{self.kind}", description:"{description}"}}'

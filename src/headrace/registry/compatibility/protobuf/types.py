@@ -1,4 +1,4 @@
-"""The messages, enums and fields of a schema, in the words in which two schemas are compared."""
+"""The messages, enums and fields of a schema, in the form in which schemas are compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Label(Enum):
 
 
 class Shape(Enum):
-    """What a field holds, in the large."""
+    """The broad type of a field."""
 
     SCALAR = auto()
     MAP = auto()
@@ -30,7 +30,7 @@ class Shape(Enum):
 
 
 class ScalarKind(Enum):
-    """Scalars that read each other's bytes are of one kind; so says Protobuf's own guide."""
+    """Scalars of one kind can read each other's bytes, by Protobuf's own guide."""
 
     GENERAL_NUMBER = auto()
     SIGNED_NUMBER = auto()
@@ -69,15 +69,15 @@ LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """A message and the file that it is from."""
+    """A message and its file."""
 
     descriptor: DescriptorProto
     file: FileDescriptorProto
     local_name: str
-    """Its name within the file: names of messages around it, without the package."""
+    """The name within the file: with the enclosing messages, without the package."""
 
     is_own: bool
-    """Whether it is of the schema itself, and not of a file that it imports."""
+    """True for messages of the schema itself, false for those of imported files."""
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ class MessageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """All messages of a schema and of what it imports, by full name."""
+    """All messages of a schema and of its imports, by full name."""
 
     messages: dict[str, MessageInfo]
 
@@ -115,7 +115,7 @@ class Types:
         return self._written(info.descriptor.nested_type, info.full_name)
 
     def _written(self, messages: Sequence[DescriptorProto], scope: str) -> list[MessageInfo]:
-        """The entries of maps are no messages that anybody wrote."""
+        """Skip the entries of maps, which protoc generates."""
         return [
             self.messages[within(scope, message.name)]
             for message in messages
@@ -125,17 +125,17 @@ class Types:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a message by number, and the oneof of those that are in one."""
+    """The fields of a message by number, and the oneofs of fields."""
 
     by_number: dict[int, FieldDescriptorProto]
     oneofs: dict[str, list[int]]
-    """In the order of the file, with the numbers of their members."""
+    """The oneofs in the order of the file, with the numbers of their members."""
 
     oneof_of: dict[int, str]
 
 
 def types_of(files: Sequence[FileDescriptorProto]) -> Types:
-    """The types of a schema's files, of which the last is its own."""
+    """Return the types of a schema's files; the last file is the schema itself."""
     messages: dict[str, MessageInfo] = {}
     for file in files:
         for local_name, message in all_messages(file.message_type, ""):
@@ -145,7 +145,7 @@ def types_of(files: Sequence[FileDescriptorProto]) -> Types:
 
 
 def fields_of(message: DescriptorProto) -> Fields:
-    """The oneof that protoc makes around an optional field of proto3 is none."""
+    """Skip the oneof that protoc generates for an optional field of proto3."""
     by_number: dict[int, FieldDescriptorProto] = {}
     members: list[list[int]] = [[] for _ in message.oneof_decl]
     for field in message.field:
@@ -162,7 +162,7 @@ def fields_of(message: DescriptorProto) -> Fields:
 
 
 def label_of(field: FieldDescriptorProto, syntax: str) -> Label | None:
-    """The label as written: proto3 and editions know fields without one, as oneofs do."""
+    """Return the explicit label: fields of proto3, editions and oneofs may have none."""
     if field.proto3_optional:
         return Label.OPTIONAL
     if field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED:
@@ -176,7 +176,7 @@ def label_of(field: FieldDescriptorProto, syntax: str) -> Label | None:
 
 
 def constants_of(enum: EnumDescriptorProto) -> dict[int, str]:
-    """Names by number; of several names for a number the last one counts."""
+    """Return names by number; the last of several names counts."""
     return {value.number: value.name for value in enum.value}
 
 

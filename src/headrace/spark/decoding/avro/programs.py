@@ -1,7 +1,8 @@
-"""An Avro schema as a short program for compiled code: what to read next, and into which slot.
+"""An Avro schema as a short program for compiled code.
 
-Records are read in a fixed order, so a schema without arrays and maps is a list of steps; a union
-is a jump. A slot holds one part of all rows: an integer, a double's bits, or where bytes lie.
+The parts of a record come in a fixed order, so a schema without arrays and maps is a list of steps;
+a union is a jump. A slot holds one part of all rows: an integer, the bits of a double, or the start
+of bytes.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from headrace.spark.decoding.avro.schemas import Node
+from headrace.serdes.avro.model import Enum, Fixed, Node, Record, Union
+from headrace.spark.decoding.avro.column_types import branch_types
 from headrace.spark.decoding.columns.failures import Failures
 from headrace.spark.decoding.ddl import ddl_of
 
@@ -21,15 +23,15 @@ READ_FLOAT = 3
 READ_DOUBLE = 4
 READ_BYTES = 5
 READ_FIXED = 6
-"""The argument is its size."""
+"""Its argument is the size."""
 READ_ENUM = 7
-"""The argument is the number of symbols."""
+"""Its argument is the number of symbols."""
 READ_UNION = 8
-"""The argument is where its branches begin in the jumps."""
+"""Its argument is the index of its branches among the jumps."""
 JUMP = 9
-"""The argument is the step to go on with."""
+"""Its argument is the next step."""
 MARK = 10
-"""A record is here: its slot becomes valid."""
+"""Marks the slot of a record as valid."""
 
 STEPS = {
     "boolean": READ_BOOLEAN,
@@ -44,72 +46,74 @@ STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the values of a part of a schema are put."""
+    """The place for the values of a part of a schema."""
 
     number: int
     node: Node
+    type: Any
+    """The Arrow type of its column."""
+
     children: tuple["Slot", ...] = ()
 
 
 @dataclass(slots=True)
 class Program:
-    """Steps being written for a schema."""
+    """Builds the steps for a schema."""
 
     failures: Failures
     steps: list[tuple[int, int, int]] = field(default_factory=list)
     jumps: list[int] = field(default_factory=list)
     slot_count: int = 0
 
-    def record(self, node: Node, path: str) -> Slot:
-        number = self.new_slot(path, node)
+    def record(self, node: Record, type_: Any, path: str) -> Slot:
+        number = self.new_slot(path, type_)
         self.steps.append((MARK, 0, number))
-        children = tuple(self.value(part.node, f"{path}{part.name}") for part in node.fields)
-        return Slot(number, node, children)
+        children = tuple(
+            self.value(part.type, column.type, f"{path}{part.name}")
+            for part, column in zip(node.fields, type_, strict=True)
+        )
+        return Slot(number, node, type_, children)
 
-    def value(self, node: Node, path: str) -> Slot:
-        match node.kind:
-            case "record":
-                return self.record(node, f"{path}.")
-            case "union":
-                return self.union(node, path)
-        number = self.new_slot(path, node)
-        self.read(node, number)
-        return Slot(number, node)
-
-    def read(self, node: Node, number: int) -> None:
-        match node.kind:
-            case "null":
-                return
-            case "fixed":
+    def value(self, node: Node, type_: Any, path: str) -> Slot:
+        match node:
+            case Record():
+                return self.record(node, type_, f"{path}.")
+            case Union():
+                return self.union(node, type_, path)
+        number = self.new_slot(path, type_)
+        match node:
+            case Fixed():
                 self.steps.append((READ_FIXED, node.size, number))
-            case "enum":
+            case Enum():
                 self.steps.append((READ_ENUM, len(node.symbols), number))
-            case _:
+            case _ if node.kind != "null":
                 self.steps.append((STEPS[node.kind], 0, number))
+        return Slot(number, node, type_)
 
-    def union(self, node: Node, path: str) -> Slot:
-        """Its branches, each with slots of its own; at most one of them is valid in a row."""
-        number = self.new_slot(path, node)
+    def union(self, node: Union, type_: Any, path: str) -> Slot:
+        """Give each branch its own slots, at most one of which is valid in a row."""
+        number = self.new_slot(path, type_)
         begin = len(self.jumps)
         self.jumps.extend([len(node.branches)] + [0] * len(node.branches))
         self.steps.append((READ_UNION, begin, number))
         children = []
         ends = []
-        for index, branch in enumerate(node.branches):
+        types = branch_types(node, type_)
+        for index, (branch, branch_type) in enumerate(zip(node.branches, types, strict=True)):
             self.jumps[begin + 1 + index] = len(self.steps)
-            children.append(self.value(branch, path))
+            children.append(self.value(branch, branch_type, path))
             ends.append(len(self.steps))
             self.steps.append((JUMP, 0, number))
         for end in ends:
             self.steps[end] = (JUMP, len(self.steps), number)
-        return Slot(number, node, tuple(children))
+        return Slot(number, node, type_, tuple(children))
 
-    def new_slot(self, path: str, node: Node) -> int:
-        self.failures.column(path.removesuffix("."), ddl_of(node.type))
+    def new_slot(self, path: str, type_: Any) -> int:
+        self.failures.column(path.removesuffix("."), ddl_of(type_))
         self.slot_count += 1
         return self.slot_count - 1
 
     def arrays(self) -> tuple[Any, Any]:
-        """The steps and the jumps as compiled code takes them."""
+        """Return the steps and jumps for compiled code."""
         steps = np.array(self.steps, np.int64).reshape(-1, 3)
         return steps, np.array(self.jumps or [0], np.int64)

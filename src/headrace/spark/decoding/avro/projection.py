@@ -1,17 +1,30 @@
-"""From the columns of a writer's schema to those of a reader's, where that is plain.
+"""Projection of a writer's columns to a reader's, whole columns at a time.
 
-Plain is: the same name, with the same type or one that widens to it, or a default that is null or
-a scalar. What else Avro's resolution knows (aliases, unions that do not match) fastavro does.
+It applies to columns with the same name whose type is equal or widens, and to defaults that are
+null or scalars. The rest of Avro's resolution (aliases, different unions) works row by row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.spark.decoding.avro.schemas import NO_DEFAULT, AvroSchema, Member, Node
+from headrace.serdes.avro.model import (
+    Array,
+    Enum,
+    Field,
+    Map,
+    Named,
+    Node,
+    Record,
+    Union,
+    branch_name,
+    children,
+    nodes_of,
+)
+from headrace.spark.decoding.avro.column_types import has_members
 
 Step = Callable[[list[Any], Any], Any]
 
@@ -22,29 +35,37 @@ WIDER: dict[Any, tuple[Any, ...]] = {
 }
 
 
+PLAIN_DEFAULTS = frozenset(
+    (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string())
+)
+"""Types whose values are the same in a schema's JSON and in a column."""
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """For each column of the reader, how it comes from the writer's columns."""
+    """A step for each column of the reader."""
 
     steps: tuple[Step, ...]
 
     def rows(self, columns: list[Any], is_here: Any) -> list[Any]:
-        """The reader's columns; `is_here` tells which rows have a record at all."""
+        """Return the reader's columns; `is_here` marks the rows that have a record at all."""
         return [step(columns, is_here) for step in self.steps]
 
 
-def projection_of(writer: AvroSchema, reader: AvroSchema) -> Projection | None:
-    """The plain way from one to the other, or None if there is none."""
-    if not writer.root.is_flat or has_aliases(reader.parsed):
+def projection_of(writer: Record, reader: Record, written: Any, wanted: Any) -> Projection | None:
+    """Return the projection between two roots with these Arrow schemas, or None."""
+    if not is_flat(writer) or has_aliases(reader):
         return None
-    places = {field.name: index for index, field in enumerate(writer.root.fields)}
+    places = {field.name: index for index, field in enumerate(writer.fields)}
     steps: list[Step] = []
-    for field in reader.root.fields:
+    for field, column in zip(reader.fields, wanted, strict=True):
         index = places.get(field.name)
         step = (
-            default_step(field)
+            _default_step(field, column.type)
             if index is None
-            else column_step(index, writer.root.fields[index].node, field.node)
+            else _column_step(
+                index, writer.fields[index].type, written[index].type, field.type, column.type
+            )
         )
         if step is None:
             return None
@@ -52,53 +73,58 @@ def projection_of(writer: AvroSchema, reader: AvroSchema) -> Projection | None:
     return Projection(tuple(steps))
 
 
-def column_step(index: int, written: Node, read: Node) -> Step | None:
-    if "null" in kinds_of(written) and "null" not in kinds_of(read):
-        return None  # A null would have to be refused, row by row.
-    if symbols_of(written) != symbols_of(read) or members_of(written) != members_of(read):
+def is_flat(node: Node, within: tuple[Node, ...] = ()) -> bool:
+    """Return whether a value has a fixed number of parts, so that each can have its own column."""
+    if isinstance(node, Array | Map) or node in within:
+        return False
+    return all(is_flat(child, (*within, node)) for child in children(node))
+
+
+def has_aliases(root: Node) -> bool:
+    """Return whether any type or field has another name as well."""
+    return any(
+        isinstance(node, Named)
+        and (node.aliases or (isinstance(node, Record) and any(one.aliases for one in node.fields)))
+        for node in nodes_of(root)
+    )
+
+
+def _column_step(index: int, writer: Node, written: Any, reader: Node, wanted: Any) -> Step | None:
+    if "null" in _kinds(writer) and "null" not in _kinds(reader):
+        return None  # A null would have to be rejected, row by row.
+    if not is_flat(reader) or list(_meanings(writer)) != list(_meanings(reader)):
         return None
-    if written.type == read.type:
+    if written == wanted:
         return lambda columns, is_here: columns[index]
-    if read.type in WIDER.get(written.type, ()):
-        type_ = read.type
-        return lambda columns, is_here: pc.cast(columns[index], type_, safe=False)
+    if wanted in WIDER.get(written, ()):
+        return lambda columns, is_here: pc.cast(columns[index], wanted, safe=False)
     return None
 
 
-def default_step(field: Member) -> Step | None:
-    if field.default is NO_DEFAULT or isinstance(field.default, dict | list):
+def _default_step(field: Field, type_: Any) -> Step | None:
+    if not field.has_default or isinstance(field.default, dict | list):
         return None
-    if field.default is not None and field.node.logical:
+    if field.default is not None and type_ not in PLAIN_DEFAULTS:
         return None
-    type_ = field.node.type
-    if field.default is not None and pa.types.is_binary(type_):
-        return None  # Written in the schema as text, one character per byte.
-    value = pa.scalar(field.default, type_)
+    try:
+        value = pa.scalar(field.default, type_)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None  # A default of another type, which makes its rows bad.
     return lambda columns, is_here: pc.if_else(is_here, value, pa.scalar(None, type_))
 
 
-def kinds_of(node: Node) -> set[str]:
-    return {branch.kind for branch in node.branches} if node.kind == "union" else {node.kind}
+def _kinds(node: Node) -> set[str]:
+    return {branch.kind for branch in node.branches} if isinstance(node, Union) else {node.kind}
 
 
-def symbols_of(node: Node) -> tuple[tuple[str, ...], ...]:
-    """The enums within a type: a reader may know other symbols, and is to refuse the rest."""
-    inner = [symbols_of(part) for part in node.branches]
-    inner += [symbols_of(field.node) for field in node.fields]
-    own = (node.symbols,) if node.kind == "enum" else ()
-    return tuple(symbols for part in (own, *inner) for symbols in part)
+def _meanings(node: Node) -> Iterator[tuple[str, ...]]:
+    """Yield the possible differences of columns of one type: symbols of enums, members of unions.
 
-
-def members_of(node: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """What the members of unions within a type are: columns alike may mean other branches."""
-    inner = [members_of(part) for part in (*node.branches, *(one.node for one in node.fields))]
-    own = (tuple((one.kind, one.name) for one in node.branches),) if node.has_members else ()
-    return tuple(members for part in (own, *inner) for members in part)
-
-
-def has_aliases(parsed: Any) -> bool:
-    if isinstance(parsed, dict):
-        return "aliases" in parsed or any(has_aliases(value) for value in parsed.values())
-    if isinstance(parsed, list):
-        return any(has_aliases(value) for value in parsed)
-    return False
+    A reader's enum rejects symbols that it lacks; a member may be another branch.
+    """
+    if isinstance(node, Enum):
+        yield node.symbols
+    elif isinstance(node, Union) and has_members(node):
+        yield tuple(map(branch_name, node.branches))
+    for child in children(node):
+        yield from _meanings(child)

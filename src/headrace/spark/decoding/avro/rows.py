@@ -1,195 +1,134 @@
-"""Avro records read one by one in plain Python, for what fastavro does not tell or does not bound.
+"""Avro records read one by one, for schemas whose values have no fixed number of parts.
 
-By which branch of a union a value was written is lost in fastavro's values. And it follows a record
-that holds itself for as long as the payload says so, until the process has no stack left; here a
-payload that nests too deep is a bad one.
+Reads as `headrace.serdes.avro` does, by Java's rules of resolution, into the values that Arrow
+takes for the columns: numbers of microseconds and days, unions of several types as members. As
+strict as the compiled walk over flat records.
 """
 
-import decimal
-import struct
-from dataclasses import dataclass, field
-from typing import Any
+from decimal import Context, Decimal
+from typing import Any, Final
 
-from headrace.spark.decoding.avro.schemas import (
-    CUT,
+from headrace.serdes.avro.codec import FAILURES
+from headrace.serdes.avro.model import Node, Primitive, Union
+from headrace.serdes.avro.projection import PLAIN, Read, Shape, projection, read_fixed, read_long
+from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.payload_errors import CorruptPayload
+from headrace.spark.decoding.avro.column_types import (
+    LOGICAL,
     MILLIS_MAX,
-    PRIMITIVES,
-    AvroSchema,
-    Node,
+    has_members,
+    is_in_millis,
     member_name,
 )
 
-NESTED_MAX = 64
-"""So many values may lie within each other, seen or not."""
-_DIGITS = decimal.Context(prec=40)
+_DIGITS: Final = Context(prec=40)
+_INT, _LONG = range(-(1 << 31), 1 << 31), range(-(1 << 63), 1 << 63)
 
 
-@dataclass(slots=True)
-class Payload:
-    """Bytes, and how far they were read."""
-
-    data: bytes
-    at: int = 0
-
-    def take(self, size: int) -> bytes:
-        if not 0 <= size <= len(self.data) - self.at:
-            raise ValueError(f"it has no {size} bytes at byte {self.at}")
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def long(self) -> int:
-        """A zigzag number of at most 64 bits."""
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-            if shift > 63:
-                raise ValueError(f"a number at byte {self.at} is too long")
-        if value >> 64:
-            raise ValueError(f"a number at byte {self.at} is too large")
-        return (value >> 1) ^ -(value & 1)
-
-
-@dataclass(slots=True)
 class RowReader:
-    """Reads records of one schema as values that Arrow takes for its columns."""
+    """Reads records of a writer's schema as rows of a reader's."""
 
-    schema: AvroSchema
-    _fields: dict[int, dict[str, Node]] = field(default_factory=dict)
-    """The fields of a record's node by their names."""
+    def __init__(self, writer: AvroSchema, reader: AvroSchema) -> None:
+        self._read = projection(writer.root, reader.root, ROWS)
 
-    def record(self, data: bytes) -> Any:
-        """The record that all of these bytes are; ValueError if they are none."""
-        payload = Payload(data)
-        found = self._value(self.schema.parsed, self.schema.root, payload, 0)
-        if payload.at < len(data):
-            raise ValueError(f"{len(data) - payload.at} bytes follow it")
-        return found
-
-    def _value(self, schema: Any, node: Node, payload: Payload, depth: int) -> Any:
-        """A value by what is written; what the columns have no place for is passed over."""
-        if depth > NESTED_MAX:
-            raise ValueError(f"it nests more than {NESTED_MAX} deep")
-        schema = self._resolved(schema)
-        if isinstance(schema, list):
-            return self._union(schema, node, payload, depth)
-        kind = schema if isinstance(schema, str) else schema["type"]
-        match kind:
-            case "record" | "error":
-                return self._record(schema, node, payload, depth)
-            case "array":
-                item = node.branches[0] if node.branches else CUT
-                return self._items(schema["items"], item, payload, depth)
-            case "map":
-                item = node.branches[0] if node.branches else CUT
-                return self._pairs(schema["values"], item, payload, depth)
-        return leaf(kind, schema, node, payload)
-
-    def _resolved(self, schema: Any) -> Any:
-        """The schema itself where it is a name, or wrapped."""
-        while True:
-            if isinstance(schema, list) or (isinstance(schema, str) and schema in PRIMITIVES):
-                return schema
-            if isinstance(schema, str):
-                schema = self.schema.named[schema]
-            elif isinstance(schema["type"], dict | list) or schema["type"] in self.schema.named:
-                schema = schema["type"]
-            else:
-                return schema
-
-    def _union(self, schema: list[Any], node: Node, payload: Payload, depth: int) -> Any:
-        number = payload.long()
-        if not 0 <= number < len(schema):
-            raise ValueError(f"a union has no branch {number}")
-        branch = node.branches[number] if node.branches else CUT
-        value = self._value(schema[number], branch, payload, depth + 1)
-        if not node.has_members or branch.kind in ("null", "cut"):
-            return {} if node.has_members and branch is CUT else value
-        before = sum(one.kind != "null" for one in node.branches[:number])
-        return {member_name(before): value}
-
-    def _record(self, schema: Any, node: Node, payload: Payload, depth: int) -> Any:
-        nodes = self._fields.get(id(node))
-        if nodes is None:
-            nodes = self._fields[id(node)] = {one.name: one.node for one in node.fields}
-        found = {}
-        for member in schema["fields"]:
-            name = member["name"]
-            value = self._value(member["type"], nodes.get(name, CUT), payload, depth + 1)
-            if name in nodes:
-                found[name] = value
-        return None if node is CUT else found
-
-    def _items(self, schema: Any, item: Node, payload: Payload, depth: int) -> Any:
-        found: list[Any] = []
-        while count := block_count(payload):
-            found.extend(self._value(schema, item, payload, depth + 1) for _ in range(count))
-        return found
-
-    def _pairs(self, schema: Any, item: Node, payload: Payload, depth: int) -> Any:
-        found = {}
-        while count := block_count(payload):
-            for _ in range(count):
-                key = payload.take(payload.long()).decode()
-                found[key] = self._value(schema, item, payload, depth + 1)
-        return list(found.items())
+    def record(self, payload: bytes) -> Any:
+        """Return the record that the whole payload is; raise ValueError if it is not one."""
+        try:
+            value, end = self._read(payload, 0)
+        except RecursionError:
+            raise ValueError("it nests too deep") from None
+        except IndexError:
+            raise ValueError("it ends too early") from None
+        except (CorruptPayload, *FAILURES) as error:
+            raise ValueError(str(error)[:200] or type(error).__name__) from None
+        if end < len(payload):
+            raise ValueError(f"{len(payload) - end} bytes follow it")
+        return value
 
 
-def block_count(payload: Payload) -> int:
-    """How many items follow; a negative count has the size of the block behind it."""
-    count = payload.long()
-    if count < 0:
-        payload.long()
-    return abs(count)
-
-
-def leaf(kind: str, schema: Any, node: Node, payload: Payload) -> Any:
-    """A value without others in it."""
-    match kind:
-        case "null":
-            return None
-        case "boolean":
-            return boolean(payload)
-        case "int" | "long":
-            return number(kind, node, payload.long())
-        case "float":
-            return struct.unpack("<f", payload.take(4))[0]
-        case "double":
-            return struct.unpack("<d", payload.take(8))[0]
-        case "enum":
-            return symbol(schema["symbols"], payload.long())
-        case "string":
-            return payload.take(payload.long()).decode()
-    raw = payload.take(schema["size"] if kind == "fixed" else payload.long())
-    if node.logical != "decimal":
-        return raw
-    unscaled = int.from_bytes(raw, "big", signed=True)
-    if abs(unscaled) >= 10**node.type.precision:
-        raise ValueError(f"a decimal has more than {node.type.precision} digits")
-    return decimal.Decimal(unscaled).scaleb(-node.type.scale, _DIGITS)
-
-
-def boolean(payload: Payload) -> bool:
-    byte = payload.take(1)[0]
+def _read_boolean(data: bytes, position: int) -> tuple[bool, int]:
+    byte = data[position]
     if byte > 1:
         raise ValueError(f"a boolean is {byte}")
-    return byte == 1
+    return byte == 1, position + 1
 
 
-def number(kind: str, node: Node, value: int) -> int:
-    if kind == "int" and not -(1 << 31) <= value < 1 << 31:
-        raise ValueError(f"{value} is no int")
-    if not node.logical.endswith("-millis"):
-        return value
-    if kind == "long" and abs(value) > MILLIS_MAX:
-        raise ValueError(f"{value} milliseconds since 1970 are more than a TIMESTAMP holds")
-    return value * 1000
+def _read_int(data: bytes, position: int) -> tuple[int, int]:
+    number, position = read_long(data, position)
+    if number not in _INT:
+        raise ValueError(f"{number} has more than 32 bits")
+    return number, position
 
 
-def symbol(symbols: list[str], place: int) -> str:
-    if not 0 <= place < len(symbols):
-        raise ValueError(f"an enum has no symbol {place}")
-    return symbols[place]
+def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    number, position = read_long(data, position)
+    if number not in _LONG:
+        raise ValueError(f"{number} has more than 64 bits")
+    return number, position
+
+
+def _as_member(read: Read, union: Union, branch: Node) -> Read:
+    """Wrap the values of a branch in a struct that names the branch."""
+    if branch.kind == "null" or not has_members(union):
+        return read
+    values = [one for one in union.branches if one.kind != "null"]
+    name = member_name(values.index(branch))
+
+    def read_member(data: bytes, position: int) -> tuple[Any, int]:
+        value, position = read(data, position)
+        return {name: value}, position
+
+    return read_member
+
+
+def _converted(read: Read, writer: Node, reader: Node) -> Read:
+    """Convert values of a logical type to what Arrow takes; the writer's unit and scale count."""
+    logical = reader.logical
+    if logical is None:
+        return read
+    if logical.name == "decimal":
+        return _decimals(read, writer if _is_decimal(writer) else reader)
+    is_time = isinstance(reader, Primitive) and logical.name in LOGICAL
+    if is_time and is_in_millis(writer if _is_time(writer) else reader):
+        return _microseconds(read)
+    return read
+
+
+def _is_decimal(node: Node) -> bool:
+    return node.logical is not None and node.logical.name == "decimal"
+
+
+def _is_time(node: Node) -> bool:
+    return node.logical is not None and node.logical.name in LOGICAL
+
+
+def _microseconds(read_millis: Read) -> Read:
+    def read(data: bytes, position: int) -> tuple[int, int]:
+        millis, position = read_millis(data, position)
+        if abs(millis) > MILLIS_MAX:
+            raise ValueError(f"{millis} milliseconds since 1970 are more than a TIMESTAMP holds")
+        return millis * 1000, position
+
+    return read
+
+
+def _decimals(read_bytes: Read, node: Node) -> Read:
+    assert node.logical is not None
+    precision, scale = node.logical.precision, node.logical.scale
+
+    def read(data: bytes, position: int) -> tuple[Decimal, int]:
+        raw, position = read_bytes(data, position)
+        unscaled = int.from_bytes(raw, "big", signed=True)
+        if abs(unscaled) >= 10**precision:
+            raise ValueError(f"a decimal has more than {precision} digits")
+        return Decimal(unscaled).scaleb(-scale, _DIGITS), position
+
+    return read
+
+
+ROWS: Final = Shape(
+    primitives=PLAIN | {"boolean": _read_boolean, "int": _read_int, "long": _read_long},
+    fixed=read_fixed,
+    branch=_as_member,
+    convert=_converted,
+)

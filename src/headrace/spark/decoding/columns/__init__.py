@@ -1,1 +1,1 @@
-"""Values that lie in payloads, made into columns by compiled code."""
+"""Columns of the values in payloads, built by compiled code."""

@@ -1,4 +1,4 @@
-"""Why payloads could not be read: one note per row while scanning, words only for the bad ones."""
+"""Failures of payloads: a code per row while scanning, and messages for the bad rows."""
 
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
@@ -6,9 +6,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.columns.spans import Spans
+from headrace.spark.decoding.columns.spans import VOID, Spans
 
-# What scanners and converters note. Above every kind of spans.py, so that one number is either.
+# Codes of scanners and converters, above the kinds in spans.py, so that one number can be either.
 EMPTY = 32
 UNEXPECTED = 33
 CUT_SHORT = 34
@@ -53,11 +53,11 @@ MESSAGES = {
     AFTER_QUOTE: "not CSV: {excerpt} follows a closing quote at byte {position}",
     RECORD_CUT_SHORT: "not a record of this Avro schema: ends within {path}",
     RECORD_TRAILING: "not a record of this Avro schema: {length} bytes follow it",
-    BAD_NUMBER: "not a record of this Avro schema: no {type} for {path} at byte {position}",
+    BAD_NUMBER: "not a record of this Avro schema: invalid {type} for {path} at byte {position}",
     BAD_LENGTH: "not a record of this Avro schema: {path} cannot be so long, at byte {position}",
     BAD_BRANCH: "not a record of this Avro schema: {path} has no such branch, at byte {position}",
     BAD_SYMBOL: "not a record of this Avro schema: {path} has no such symbol, at byte {position}",
-    BAD_BOOLEAN: "not a record of this Avro schema: {path} is no boolean, at byte {position}",
+    BAD_BOOLEAN: "not a record of this Avro schema: {path} is not a boolean, at byte {position}",
 }
 
 EXCERPT_BYTES = 40
@@ -65,22 +65,22 @@ EXCERPT_BYTES = 40
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The first thing found wrong with each row: what, where, and with which column."""
+    """The first failure of each row: its code, its place, and its column."""
 
     codes: Any
     starts: Any
     ends: Any
     columns: Any
     names: list[tuple[str, str]] = field(default_factory=list)
-    """Path and type of the columns that `columns` counts."""
+    """Path and type of each column number."""
 
     def column(self, path: str, type_name: str) -> int:
-        """A number for this column, to note failures by."""
+        """Return a number for a column."""
         self.names.append((path, type_name))
         return len(self.names) - 1
 
     def note(self, code: int, spans: Spans, index: SupportsIndex, column: int) -> None:
-        """Note one value of a column as bad, unless its row is bad already."""
+        """Record a bad value, unless its row is bad already."""
         row = spans.rows[index]
         if not self.codes[row]:
             self.codes[row] = code
@@ -89,11 +89,16 @@ class Failures:
             self.columns[row] = column
 
     @property
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
+        """The arrays for compiled code."""
+        return self.codes, self.starts, self.ends, self.columns
+
+    @property
     def are_there(self) -> bool:
         return bool(self.codes.any())
 
     def messages(self, roots: Spans) -> Any:
-        """One text per row, null where nothing is wrong."""
+        """Return a message per row, null for good rows."""
         if not self.are_there:
             return pa.nulls(len(self.codes), pa.string())
         texts: list[str | None] = [None] * len(self.codes)
@@ -124,6 +129,25 @@ def no_failures(count: int) -> Failures:
 
 
 def excerpt_of(text: bytes) -> str:
-    """The beginning of a value, safe to show on one line."""
+    """Return the beginning of a value on one line."""
     shown = ascii(text[:EXCERPT_BYTES].decode("utf-8", "replace"))
     return f"{shown}..." if len(text) > EXCERPT_BYTES else shown
+
+
+def note_bad_utf8(payloads: Any, roots: Spans, failures: Failures) -> None:
+    """Void the payloads that are not UTF-8, before any string is taken from them."""
+    try:
+        payloads.cast(pa.string())
+    except pa.ArrowInvalid:
+        for index in range(len(roots)):
+            if roots.kinds[index] != VOID and not is_utf8(roots.text(index)):
+                failures.note(NOT_UTF8, roots, index, 0)
+                roots.kinds[index] = VOID
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

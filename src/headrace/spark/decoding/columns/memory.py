@@ -1,8 +1,8 @@
-"""Compiled functions that work on memory by its address, as scanners of payloads do.
+"""Compiled functions that access memory by its address, for the scanners of payloads.
 
-Compiled functions that pass arrays to each other count references to them at every call, and look
-whether an index is negative at every access; with functions as small as those of a scanner that is
-most of the time. An address is a number. Who takes one keeps the array alive and stays inside.
+Compiled functions that pass arrays count references at every call and check for negative indexes at
+every access, which is most of the time of small functions. An address is a plain number, so callers
+keep the array alive, and functions stay within its bounds.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from headrace.spark.source.compiled_cache import prepare_cache
+from headrace.spark.compiled_cache import prepare_cache
 
 IS_KEPT = prepare_cache(__file__)
 
@@ -21,23 +21,23 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiled when first called, and kept on disk for the next process where a disk may be used.
+    """Compile a function at its first call, and cache the code on disk where that is possible.
 
-    What is kept is known by the age of the function's own file only: who changes a function that
-    others call must touch their files too, or remove `__pycache__`.
+    The cache depends on the age of the function's own file only: after a change to a function,
+    touch the files of its callers too, or remove `__pycache__`.
     """
     made: Callable[P, R] = njit(cache=IS_KEPT, nogil=True)(function)
     return made
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A small part of compiled functions: becomes a piece of each one that calls it."""
+    """Compile a small function into each of its compiled callers."""
     made: Callable[P, R] = njit(nogil=True, forceinline=True)(function)
     return made
 
 
 def load_byte(typing_context: Any, address: Any, position: Any) -> Any:
-    """How the byte at a position behind an address is read, told to the compiler."""
+    """Define for the compiler how to read the byte at a position after an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         base, offset = arguments
@@ -48,11 +48,11 @@ def load_byte(typing_context: Any, address: Any, position: Any) -> Any:
 
 
 def count_plain(typing_context: Any, address: Any, position: Any) -> Any:
-    """How eight bytes are looked at as one number, told to the compiler.
+    """Define for the compiler how to count plain characters in eight bytes at once.
 
-    Taking one from each byte borrows from its high bit only if it was zero, and so finds quotes
-    and backslashes once they are made zeros; taking 32 finds control characters. What a borrow
-    spoils lies behind the first find.
+    Subtracting 1 from a byte borrows into its high bit only if it was 0, which finds quotes and
+    backslashes after they are mapped to 0; subtracting 32 finds control characters. A borrow only
+    affects bytes after the first match.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -76,7 +76,7 @@ def count_plain(typing_context: Any, address: Any, position: Any) -> Any:
 
 
 byte_at: Callable[[int, int], int] = cast(Any, intrinsic(load_byte))
-"""The byte at a position behind an address, from 0 to 255."""
+"""Return the byte at a position after an address."""
 
 plain_run: Callable[[int, int], int] = cast(Any, intrinsic(count_plain))
-"""How many of the eight bytes at a position stand for themselves within a JSON string."""
+"""Count the bytes, of eight at a position, before the first special one in a JSON string."""

@@ -1,7 +1,7 @@
 """Compiled converters of number texts: integers, doubles, decimals of up to 18 digits.
 
-What compiled code cannot do exactly (doubles with long mantissas, decimals beyond 64 bits) is left
-to the caller: its index is noted as hard.
+Values that they cannot convert exactly (doubles with long mantissas, decimals beyond 64 bits) are
+left to the caller: their `is_valid` is HARD.
 """
 
 # Compiled code compares with each of two constants; a tuple of them would be a loop.
@@ -16,41 +16,42 @@ from headrace.spark.decoding.columns.memory import byte_at, compiled
 from headrace.spark.decoding.columns.spans import FLOAT, INTEGER, NULL, STRING
 
 POWERS_OF_TEN = 10.0 ** np.arange(23)
-"""The powers of ten that a double holds exactly."""
+"""The powers of ten that are exact as doubles."""
 INTEGER_POWERS = 10 ** np.arange(19, dtype=np.int64)
 MANTISSA_MAX = 1 << 53
 SMALL_DIGITS = 18
 LEAST = -(1 << 63)
 LEAST_TENTH, LEAST_DIGIT = -(-LEAST // 10), -LEAST % 10
-"""The least integer's digits but the last, and the last."""
+"""The digits of the least integer, split before the last one."""
+
+HARD = 2
+"""The validity of a value that Python converts."""
 
 MINUS, PLUS, POINT, ZERO, NINE = 45, 43, 46, 48, 57
 
 
 @compiled
-def note(noted: Any, code: int, row: int, start: int, end: int, column: int) -> None:
-    codes, fault_starts, fault_ends, fault_columns = noted
+def note(faults: Any, code: int, spans: Any, index: int) -> None:
+    """Record a bad value, unless its row is bad already."""
+    codes, fault_starts, fault_ends, fault_columns, column = faults
+    _, starts, ends, _, rows = spans
+    row = rows[index]
     if codes[row] == 0:
         codes[row] = code
-        fault_starts[row] = start
-        fault_ends[row] = end
+        fault_starts[row] = starts[index]
+        fault_ends[row] = ends[index]
         fault_columns[row] = column
 
 
 @compiled
-def note_unfit(noted: Any, row: int, start: int, end: int, column: int) -> None:
-    note(noted, UNFIT, row, start, end, column)
-
-
-@compiled
 def integer_of(data: int, at: int, end: int) -> tuple[int, bool]:
-    """The value of a checked integer text, and whether 64 bits hold it."""
+    """Return the value of a checked integer text, and whether it fits into 64 bits."""
     is_negative = byte_at(data, at) == MINUS
     if is_negative:
         at += 1
     if end - at > SMALL_DIGITS + 1:
         return 0, False
-    # Counted downwards, as there is one more number below zero than above.
+    # The value is negative while digits are added, as there is one more negative number.
     value = 0
     for place in range(at, end):
         digit = byte_at(data, place) - ZERO
@@ -63,19 +64,8 @@ def integer_of(data: int, at: int, end: int) -> tuple[int, bool]:
 
 
 @compiled
-def to_integers(
-    data: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    rows: Any,
-    low: int,
-    high: int,
-    column: int,
-    values: Any,
-    is_valid: Any,
-    noted: Any,
-) -> None:
+def to_integers(spans: Any, values: Any, is_valid: Any, faults: Any, low: int, high: int) -> None:
+    data, starts, ends, kinds, _ = spans
     for index in range(len(starts)):
         kind = kinds[index]
         if kind <= NULL:
@@ -86,12 +76,12 @@ def to_integers(
                 values[index] = value
                 is_valid[index] = 1
                 continue
-        note_unfit(noted, rows[index], starts[index], ends[index], column)
+        note(faults, UNFIT, spans, index)
 
 
 @compiled
 def parts_of(data: int, at: int, end: int) -> tuple[bool, int, int, bool]:
-    """A checked number as (is negative, digits as an integer, power of ten, digits are exact)."""
+    """Split a checked number into (is negative, digits, power of ten, digits are exact)."""
     is_negative = byte_at(data, at) == MINUS
     if is_negative:
         at += 1
@@ -133,26 +123,14 @@ def parts_of(data: int, at: int, end: int) -> tuple[bool, int, int, bool]:
 
 
 @compiled
-def to_doubles(
-    data: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    rows: Any,
-    column: int,
-    values: Any,
-    is_valid: Any,
-    hard: Any,
-    noted: Any,
-) -> int:
-    """Exact by one rounding where digits and power of ten are doubles themselves; else hard."""
-    hard_count = 0
+def to_doubles(spans: Any, values: Any, is_valid: Any, faults: Any) -> None:
+    """Convert exactly, by one rounding, where digits and power of ten are doubles."""
+    data, starts, ends, kinds, _ = spans
     for index in range(len(starts)):
         kind = kinds[index]
         if kind <= NULL:
             continue
         if kind == INTEGER or kind == FLOAT:
-            is_valid[index] = 1
             is_negative, mantissa, power, is_exact = parts_of(data, starts[index], ends[index])
             if is_exact and mantissa <= MANTISSA_MAX and -22 <= power <= 22:
                 value = float(mantissa)
@@ -161,20 +139,18 @@ def to_doubles(
                 else:
                     value *= POWERS_OF_TEN[power]
                 values[index] = -value if is_negative else value
+                is_valid[index] = 1
             else:
-                hard[hard_count] = index
-                hard_count += 1
+                is_valid[index] = HARD
         elif kind == STRING:
-            hard[hard_count] = index
-            hard_count += 1
+            is_valid[index] = HARD
         else:
-            note_unfit(noted, rows[index], starts[index], ends[index], column)
-    return hard_count
+            note(faults, UNFIT, spans, index)
 
 
 @compiled
 def scaled(mantissa: int, power: int, limit: int) -> int:
-    """The digits moved by a power of ten, rounded half up; -1 if they exceed the limit."""
+    """Scale digits by a power of ten, rounding half up; return -1 beyond the limit."""
     if mantissa == 0:
         return 0
     value = mantissa
@@ -194,22 +170,9 @@ def scaled(mantissa: int, power: int, limit: int) -> int:
 
 
 @compiled
-def to_decimals(
-    data: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    rows: Any,
-    scale: int,
-    limit: int,
-    column: int,
-    words: Any,
-    is_valid: Any,
-    hard: Any,
-    noted: Any,
-) -> int:
-    """Decimals as pairs of 64-bit words, the lower first, as Arrow keeps them."""
-    hard_count = 0
+def to_decimals(spans: Any, words: Any, is_valid: Any, faults: Any, scale: int, limit: int) -> None:
+    """Convert to pairs of 64-bit words, the lower first, as in Arrow."""
+    data, starts, ends, kinds, _ = spans
     for index in range(len(starts)):
         kind = kinds[index]
         if kind <= NULL:
@@ -224,11 +187,8 @@ def to_decimals(
                 words[index, 1] = -1 if is_negative and value > 0 else 0
                 is_valid[index] = 1
             else:
-                hard[hard_count] = index
-                hard_count += 1
+                is_valid[index] = HARD
         elif kind == STRING:
-            hard[hard_count] = index
-            hard_count += 1
+            is_valid[index] = HARD
         else:
-            note_unfit(noted, rows[index], starts[index], ends[index], column)
-    return hard_count
+            note(faults, UNFIT, spans, index)

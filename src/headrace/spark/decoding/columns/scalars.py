@@ -1,4 +1,4 @@
-"""Columns of scalar types from spans: one compiled pass per column, in Arrow's own buffers."""
+"""Columns of scalar types from spans: one compiled pass per column into Arrow's buffers."""
 
 import base64
 import binascii
@@ -23,13 +23,16 @@ NOT_FINITE = {
     b"-Infinity": float("-inf"),
     b"-INF": float("-inf"),
 }
-"""How Spark reads the doubles that JSON has no numbers for, from strings."""
+"""Strings that Spark reads as doubles, because JSON has no such numbers."""
+
+_WORDS = np.dtype((np.int64, 2))
+"""A number of 128 bits: two signed words, the lower first."""
 
 Builder = Callable[[Spans, Any, int, Failures], Any]
 
 
 def scalar_column(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    """An Arrow array of this type; values that do not fit are null and noted as failures."""
+    """Build an Arrow array; values that do not fit are null and recorded as failures."""
     return builder_of(type_)(spans, type_, column, failures)
 
 
@@ -52,58 +55,63 @@ def builder_of(type_: Any) -> Builder:
     return base64_texts
 
 
+def _converted(
+    convert: Callable[..., None],
+    kind: Any,
+    spans: Spans,
+    column: int,
+    failures: Failures,
+    *settings: Any,
+) -> tuple[Any, Any]:
+    """Return the values and their validity, as a compiled converter fills them."""
+    values, is_valid = np.zeros(len(spans), kind), np.zeros(len(spans), np.uint8)
+    convert(spans.arrays, values, is_valid, (*failures.arrays, column), *settings)
+    return values, is_valid
+
+
 def integers(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    values, is_valid = np.zeros(len(spans), np.int64), np.zeros(len(spans), np.uint8)
     limits = np.iinfo(type_.to_pandas_dtype())
-    number_texts.to_integers(
-        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
-        limits.min, limits.max, column, values, is_valid, noted(failures),
-    )  # fmt: skip
+    values, is_valid = _converted(
+        number_texts.to_integers, np.int64, spans, column, failures, limits.min, limits.max
+    )
     return fixed(type_, values.astype(type_.to_pandas_dtype(), copy=False), is_valid)
 
 
 def doubles(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    values, is_valid = np.zeros(len(spans), np.float64), np.zeros(len(spans), np.uint8)
-    hard = np.empty(len(spans), np.int32)
-    hard_count = number_texts.to_doubles(
-        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
-        column, values, is_valid, hard, noted(failures),
-    )  # fmt: skip
-    for index in hard[:hard_count]:
+    values, is_valid = _converted(number_texts.to_doubles, np.float64, spans, column, failures)
+    for index in np.flatnonzero(is_valid == number_texts.HARD):
         text = spans.text(index)
         value = NOT_FINITE.get(text) if spans.kinds[index] == STRING else float(text)
         if value is None:
+            is_valid[index] = 0
             failures.note(UNFIT, spans, index, column)
         else:
             values[index], is_valid[index] = value, 1
-    with np.errstate(over="ignore"):  # Beyond a FLOAT's range is infinity, as in Spark.
+    with np.errstate(over="ignore"):  # As in Spark, values beyond the range of FLOAT are infinite.
         return fixed(type_, values.astype(type_.to_pandas_dtype(), copy=False), is_valid)
 
 
 def decimals(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    words, is_valid = np.zeros((len(spans), 2), np.int64), np.zeros(len(spans), np.uint8)
-    hard = np.empty(len(spans), np.int32)
     limit = 10 ** min(type_.precision, number_texts.SMALL_DIGITS) - 1
-    hard_count = number_texts.to_decimals(
-        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
-        type_.scale, limit, column, words, is_valid, hard, noted(failures),
-    )  # fmt: skip
-    for index in hard[:hard_count]:
+    words, is_valid = _converted(
+        number_texts.to_decimals, _WORDS, spans, column, failures, type_.scale, limit
+    )
+    for index in np.flatnonzero(is_valid == number_texts.HARD):
         value = unscaled(spans.text(index), type_.precision, type_.scale)
         if value is None:
+            is_valid[index] = 0
             failures.note(UNFIT, spans, index, column)
         else:
-            words[index] = halves(value)
-            is_valid[index] = 1
+            words[index], is_valid[index] = halves(value), 1
     return fixed(type_, words, is_valid)
 
 
 def unscaled(text: bytes, precision: int, scale: int) -> int | None:
-    """The digits of a decimal as an integer, rounded half up, or None if they are too many."""
+    """Return the digits of a decimal, rounded half up; None if they are too many."""
     exact = decimal.Context(prec=len(text) + 100, rounding=decimal.ROUND_HALF_UP)
     try:
         value = decimal.Decimal(text.decode("ascii"))
-        # Exponents are bounded before they are spelt out as zeros.
+        # Exponents are bounded before they are expanded to zeros.
         if not value.is_finite() or value.adjusted() > precision:
             return None
         if value.adjusted() < -precision - 1:
@@ -116,7 +124,7 @@ def unscaled(text: bytes, precision: int, scale: int) -> int | None:
 
 
 def halves(value: int) -> tuple[int, int]:
-    """A number of 128 bits as two of 64, the lower first, each with a sign of its own."""
+    """Split a number of 128 bits into two signed ones of 64, the lower first."""
     low = value & 0xFFFF_FFFF_FFFF_FFFF
     return (low - (1 << 64) if low >> 63 else low), value >> 64
 
@@ -126,39 +134,27 @@ def unscaled_fits(value: int, precision: int) -> bool:
 
 
 def timestamps(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    values, is_valid = np.zeros(len(spans), np.int64), np.zeros(len(spans), np.uint8)
-    time_texts.to_timestamps(
-        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
-        type_.tz is not None, column, values, is_valid, noted(failures),
-    )  # fmt: skip
-    return fixed(type_, values, is_valid)
+    has_zone = type_.tz is not None
+    convert = time_texts.to_timestamps
+    return fixed(type_, *_converted(convert, np.int64, spans, column, failures, has_zone))
 
 
 def dates(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    values, is_valid = np.zeros(len(spans), np.int32), np.zeros(len(spans), np.uint8)
-    time_texts.to_dates(
-        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
-        column, values, is_valid, noted(failures),
-    )  # fmt: skip
-    return fixed(type_, values, is_valid)
+    return fixed(type_, *_converted(time_texts.to_dates, np.int32, spans, column, failures))
 
 
 def booleans(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    values, is_valid = np.zeros(len(spans), np.uint8), np.zeros(len(spans), np.uint8)
-    to_booleans(
-        spans.starts, spans.ends, spans.kinds, spans.rows,
-        column, values, is_valid, noted(failures),
-    )  # fmt: skip
+    values, is_valid = _converted(to_booleans, np.uint8, spans, column, failures)
     return fixed(type_, np.packbits(values, bitorder="little"), is_valid)
 
 
 def strings(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
-    """Any value is text: a number or an object is kept as it is written."""
+    """Return any value as text: numbers and objects as written."""
     return bytes_column(spans, type_)
 
 
 def bytes_column(spans: Spans, type_: Any) -> Any:
-    """The bytes of each value without its escapes, as strings or as binary values."""
+    """Return the unescaped bytes of each value, as strings or binary values."""
     offsets = np.empty(len(spans) + 1, np.int32)
     is_valid = np.empty(len(spans), np.uint8)
     size = string_lengths(spans.starts, spans.ends, spans.kinds, offsets, is_valid)
@@ -181,11 +177,6 @@ def base64_texts(spans: Spans, type_: Any, column: int, failures: Failures) -> A
         except (binascii.Error, ValueError):
             failures.note(UNFIT, spans, index, column)
     return pa.array(values, type_)
-
-
-def noted(failures: Failures) -> tuple[Any, Any, Any, Any]:
-    """The arrays of failures as compiled code takes them."""
-    return failures.codes, failures.starts, failures.ends, failures.columns
 
 
 def fixed(type_: Any, values: Any, is_valid: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Where values lie in a block of payloads: the first half of decoding, before any is converted.
+"""Spans of values in a block of payloads: the first half of decoding, before conversion.
 
-A scanner walks over the payloads once and notes, for each column and row, where the value begins
-and ends and of which kind it is. Converters then make one column at a time from such spans, and
-scanners of nested values make spans from spans. No object is made per value.
+A scanner walks over the payloads once and records start, end and kind of the value of each column
+and row. Converters then build one column at a time from the spans, and scanners of nested values
+make spans from spans. No Python object is made per value.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-# Kinds of values. Up to NULL there is nothing to convert.
+# Kinds of values. Those up to NULL have no value to convert.
 VOID = 0
-"""The row has no such column: its payload is null or bad, or the struct around it is null."""
+"""A row without the column: its payload is null or bad, or the struct around it is null."""
 ABSENT = 1
 NULL = 2
 TRUE = 3
@@ -21,21 +21,21 @@ FALSE = 4
 INTEGER = 5
 FLOAT = 6
 STRING = 7
-"""Text as it lies there, its quotes outside of the span."""
+"""Plain text; quotes are outside of the span."""
 ESCAPED = 8
 """Text with JSON's backslash escapes."""
 DOUBLED = 9
-"""Text in which every quote stands for two, as CSV has it."""
+"""Text with doubled quotes, as in CSV."""
 OBJECT = 10
 ARRAY = 11
 SIGNED = 128
-"""From here on, plus an ASCII sign: text in which the sign stands before quotes and itself where
-these are meant; quotes may stand for two as well."""
+"""Plus an ASCII sign: text in which the sign escapes quotes and itself; quotes may also be
+doubled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Values in `data`: where each begins and ends, its kind, and the row it belongs to."""
+    """Values in `data`: start, end, kind and row of each."""
 
     data: Any
     starts: Any
@@ -48,16 +48,21 @@ class Spans:
 
     @property
     def address(self) -> int:
-        """Where `data` lies, for compiled code; it is there as long as these spans are."""
+        """The address of `data` for compiled code, valid as long as these spans exist."""
         return int(self.data.ctypes.data)
 
+    @property
+    def arrays(self) -> tuple[int, Any, Any, Any, Any]:
+        """The spans for compiled code, with the address of `data`."""
+        return self.address, self.starts, self.ends, self.kinds, self.rows
+
     def text(self, index: SupportsIndex) -> bytes:
-        """The bytes of one value."""
+        """Return the bytes of one value."""
         return bytes(self.data[self.starts[index] : self.ends[index]])
 
 
 def spans_of(payloads: Any) -> Spans:
-    """A span for each payload; those that are null are void, the others count as objects."""
+    """Return a span for each payload: VOID for nulls, OBJECT for the others."""
     count = len(payloads)
     _, offset_buffer, data_buffer = payloads.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[payloads.offset : payloads.offset + count + 1]
@@ -73,7 +78,7 @@ def spans_of(payloads: Any) -> Spans:
 
 
 def bitmap(is_valid: Any) -> Any:
-    """Arrow's validity bits from one byte per value, or None if all are valid."""
+    """Pack one byte per value into Arrow's validity bits; None if all are valid."""
     if is_valid.all():
         return None
     return pa.py_buffer(np.packbits(is_valid, bitorder="little"))

@@ -5,8 +5,9 @@
 
 from typing import Any
 
+from headrace.spark.decoding.columns.failures import UNFIT
 from headrace.spark.decoding.columns.memory import byte_at, compiled
-from headrace.spark.decoding.columns.number_texts import note_unfit
+from headrace.spark.decoding.columns.number_texts import note
 from headrace.spark.decoding.columns.spans import DOUBLED, ESCAPED, FALSE, NULL, SIGNED, TRUE
 from headrace.spark.decoding.json.strings import unescape
 
@@ -15,7 +16,7 @@ QUOTE = 34
 
 @compiled
 def copy_string(data: int, start: int, end: int, kind: int, out: Any, to: int) -> int:
-    """Write a text without its escapes; returns where it ends."""
+    """Write a text without its escapes; return its end."""
     if kind == ESCAPED:
         return unescape(data, start, end, out, to)
     if kind == DOUBLED or kind >= SIGNED:
@@ -41,7 +42,7 @@ def copy_string(data: int, start: int, end: int, kind: int, out: Any, to: int) -
 
 @compiled
 def string_lengths(starts: Any, ends: Any, kinds: Any, offsets: Any, is_valid: Any) -> int:
-    """How much room the texts may need at most: what is escaped is never shorter than its text."""
+    """Return the room for all texts; unescaping never makes a text longer."""
     total = 0
     for index in range(len(starts)):
         offsets[index] = total
@@ -54,7 +55,7 @@ def string_lengths(starts: Any, ends: Any, kinds: Any, offsets: Any, is_valid: A
 
 @compiled
 def copy_strings(data: int, starts: Any, ends: Any, kinds: Any, offsets: Any, out: Any) -> None:
-    """Write all texts one after the other, and where each begins."""
+    """Write all texts one after the other, and the offset of each."""
     to = 0
     for index in range(len(starts)):
         offsets[index] = to
@@ -64,17 +65,9 @@ def copy_strings(data: int, starts: Any, ends: Any, kinds: Any, offsets: Any, ou
 
 
 @compiled
-def to_booleans(
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    rows: Any,
-    column: int,
-    values: Any,
-    is_valid: Any,
-    noted: Any,
-) -> None:
-    for index in range(len(starts)):
+def to_booleans(spans: Any, values: Any, is_valid: Any, faults: Any) -> None:
+    kinds = spans[3]
+    for index in range(len(kinds)):
         kind = kinds[index]
         if kind <= NULL:
             continue
@@ -82,4 +75,4 @@ def to_booleans(
             values[index] = kind == TRUE
             is_valid[index] = 1
         else:
-            note_unfit(noted, rows[index], starts[index], ends[index], column)
+            note(faults, UNFIT, spans, index)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from headrace.spark.decoding.columns.failures import TOO_FAR
+from headrace.spark.decoding.columns.failures import TOO_FAR, UNFIT
 from headrace.spark.decoding.columns.memory import byte_at, compiled
-from headrace.spark.decoding.columns.number_texts import integer_of, note, note_unfit
+from headrace.spark.decoding.columns.number_texts import integer_of, note
 from headrace.spark.decoding.columns.spans import INTEGER, NULL, STRING
 
 MICROS = 1_000_000
 DAY_SECONDS = 86_400
 SECONDS_MIN, SECONDS_MAX = -62_135_596_800, 253_402_300_799
-"""The years 1 to 9999: a number beyond them is in a smaller unit."""
+"""The years 1 to 9999; numbers beyond them are in a smaller unit."""
 
 MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
@@ -25,7 +25,7 @@ UPPER_T, LOWER_T, UPPER_Z, LOWER_Z, SPACE = 84, 116, 90, 122, 32
 
 @compiled
 def two_digits(data: int, at: int, end: int) -> int:
-    """The number that two digits make, or -1."""
+    """Parse two digits; return -1 for anything else."""
     if at + 2 > end:
         return -1
     tens = byte_at(data, at) - ZERO
@@ -37,7 +37,7 @@ def two_digits(data: int, at: int, end: int) -> int:
 
 @compiled
 def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970 in the proleptic Gregorian calendar, or -1 << 62 if there is no such day."""
+    """Return days since 1970 in the proleptic Gregorian calendar, or -1 << 62 for invalid dates."""
     if month < 1 or month > 12 or day < 1:
         return -(1 << 62)
     last = MONTH_DAYS[month]
@@ -56,7 +56,7 @@ def days_of(year: int, month: int, day: int) -> int:
 
 @compiled
 def date_of(data: int, at: int, end: int) -> tuple[int, int]:
-    """YYYY-MM-DD: its day, and where the text goes on; the day is -1 << 62 if it is none."""
+    """Parse YYYY-MM-DD: return its day, or -1 << 62 if invalid, and the next position."""
     none = -(1 << 62)
     if at + 10 > end or byte_at(data, at + 4) != MINUS or byte_at(data, at + 7) != MINUS:
         return none, at
@@ -71,7 +71,7 @@ def date_of(data: int, at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def clock_of(data: int, at: int, end: int) -> tuple[int, int]:
-    """HH:MM[:SS[.fraction]]: microseconds of the day or -1, and where the text goes on."""
+    """Parse HH:MM[:SS[.fraction]]: return microseconds of the day or -1, and the next position."""
     hour = two_digits(data, at, end)
     if hour < 0 or hour > 23 or at + 5 > end or byte_at(data, at + 2) != COLON:
         return -1, at
@@ -102,7 +102,7 @@ def clock_of(data: int, at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def zone_of(data: int, at: int, end: int) -> int:
-    """Z or an offset such as +02:00, +0200 or +02, in seconds to take away; 1 << 62 if neither."""
+    """Parse Z, +02:00, +0200 or +02: return the seconds to subtract, or 1 << 62 if invalid."""
     none = 1 << 62
     byte = byte_at(data, at)
     if byte == UPPER_Z or byte == LOWER_Z:
@@ -125,7 +125,7 @@ def zone_of(data: int, at: int, end: int) -> int:
 
 @compiled
 def micros_of(data: int, at: int, end: int, has_zone: bool) -> tuple[int, bool]:
-    """Microseconds since 1970 (in UTC where the text has no zone), and whether it is a time."""
+    """Return microseconds since 1970 (in UTC without a zone), and whether the text is valid."""
     days, at = date_of(data, at, end)
     if days == -(1 << 62):
         return 0, False
@@ -149,23 +149,13 @@ def micros_of(data: int, at: int, end: int, has_zone: bool) -> tuple[int, bool]:
 
 
 @compiled
-def to_timestamps(
-    data: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    rows: Any,
-    has_zone: bool,
-    column: int,
-    values: Any,
-    is_valid: Any,
-    noted: Any,
-) -> None:
-    """Texts, and integers as seconds since 1970 as Spark reads them.
+def to_timestamps(spans: Any, values: Any, is_valid: Any, faults: Any, has_zone: bool) -> None:
+    """Convert texts, and integers as seconds since 1970, as Spark does.
 
-    Beyond the years 1 to 9999, where Spark goes on, someone has sent milliseconds: nobody who is
-    given the year 58134 finds out as quickly as by a refusal.
+    Integers beyond the year 9999 are probably milliseconds. Spark accepts them; they are rejected
+    here, so that the producer's mistake is noticed.
     """
+    data, starts, ends, kinds, _ = spans
     for index in range(len(starts)):
         kind = kinds[index]
         if kind <= NULL:
@@ -176,28 +166,19 @@ def to_timestamps(
         elif kind == INTEGER and has_zone:
             value, fits = integer_of(data, starts[index], ends[index])
             if not fits or value < SECONDS_MIN or value > SECONDS_MAX:
-                note(noted, TOO_FAR, rows[index], starts[index], ends[index], column)
+                note(faults, TOO_FAR, spans, index)
                 continue
             value *= MICROS
         if fits:
             values[index] = value
             is_valid[index] = 1
         else:
-            note_unfit(noted, rows[index], starts[index], ends[index], column)
+            note(faults, UNFIT, spans, index)
 
 
 @compiled
-def to_dates(
-    data: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    rows: Any,
-    column: int,
-    values: Any,
-    is_valid: Any,
-    noted: Any,
-) -> None:
+def to_dates(spans: Any, values: Any, is_valid: Any, faults: Any) -> None:
+    data, starts, ends, kinds, _ = spans
     for index in range(len(starts)):
         kind = kinds[index]
         if kind <= NULL:
@@ -208,4 +189,4 @@ def to_dates(
                 values[index] = days
                 is_valid[index] = 1
                 continue
-        note_unfit(noted, rows[index], starts[index], ends[index], column)
+        note(faults, UNFIT, spans, index)

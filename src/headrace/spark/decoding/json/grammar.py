@@ -1,8 +1,8 @@
-"""JSON by RFC 8259, walked over by compiled code: it notes where values lie and converts none.
+"""Compiled scanner of JSON by RFC 8259, which finds values and converts none.
 
-Every text is checked to its last byte, also the parts that no column asks for, so a payload that
-is not JSON never passes as one. A function that meets a fault returns where it is, and the fault's
-code (columns/failures.py) in the place of a kind (columns/spans.py).
+Every payload is checked to its last byte, including parts without a column, so invalid JSON never
+passes. At a fault a function returns its position, and the fault's code (columns/failures.py)
+instead of a kind (columns/spans.py).
 """
 
 # Compiled code compares with each of two constants; a tuple of them would be a loop.
@@ -10,28 +10,11 @@ code (columns/failures.py) in the place of a kind (columns/spans.py).
 
 from typing import Any
 
-from headrace.spark.decoding.columns.failures import (
-    BAD_ESCAPE,
-    CONTROL_CHARACTER,
-    CUT_SHORT,
-    TOO_DEEP,
-    UNEXPECTED,
-)
+from headrace.spark.decoding.columns import failures, spans
 from headrace.spark.decoding.columns.memory import byte_at, compiled, inlined, plain_run
-from headrace.spark.decoding.columns.spans import (
-    ARRAY,
-    ESCAPED,
-    FALSE,
-    FLOAT,
-    INTEGER,
-    NULL,
-    OBJECT,
-    STRING,
-    TRUE,
-)
 
 DEPTH_MAX = 128
-"""How deeply a payload may nest, declared or not."""
+"""The maximum nesting of a payload."""
 
 FAULT = 32
 """Kinds from here on are faults."""
@@ -42,9 +25,9 @@ PLUS, MINUS, POINT, ZERO, NINE = 43, 45, 46, 48, 57
 SPACE = 32
 
 Span = tuple[int, int, int, int]
-"""Where a value's span begins and ends, where the text goes on behind it, and its kind."""
+"""Start and end of a value, the position after it, and its kind."""
 
-# What may come next within a container.
+# The next part that a container allows.
 FIRST_VALUE, VALUE, FIRST_KEY, KEY, COMMA_OR_END = 0, 1, 2, 3, 4
 
 
@@ -65,7 +48,7 @@ def is_hex(byte: int) -> bool:
 
 @inlined
 def is_escape(byte: int) -> bool:
-    """Whether this may follow a backslash: a quote, a backslash, a slash, or one of bfnrt."""
+    """Return whether a byte may follow a backslash: a quote, backslash, slash, or one of bfnrt."""
     if byte == QUOTE or byte == BACKSLASH or byte == 47:
         return True
     return byte == 98 or byte == 102 or byte == 110 or byte == 114 or byte == 116
@@ -73,14 +56,14 @@ def is_escape(byte: int) -> bool:
 
 @inlined
 def is_plain(byte: int) -> bool:
-    """Whether a byte stands for itself within a string."""
+    """Return whether a byte is unescaped within a string."""
     return byte >= SPACE and byte != QUOTE and byte != BACKSLASH
 
 
 @inlined
 def scan_string(data: int, at: int, end: int) -> tuple[int, int]:
-    """From behind the opening quote: where the closing one is, and how the text is written."""
-    kind = STRING
+    """Scan from behind the opening quote: return the place of the closing one, and the kind."""
+    kind = spans.STRING
     while at + 8 <= end:
         run = plain_run(data, at)
         at += run
@@ -91,24 +74,24 @@ def scan_string(data: int, at: int, end: int) -> tuple[int, int]:
         if byte == QUOTE:
             return at, kind
         if byte == BACKSLASH:
-            kind = ESCAPED
+            kind = spans.ESCAPED
             at += 1
             if at >= end:
-                return at, CUT_SHORT
+                return at, failures.CUT_SHORT
             byte = byte_at(data, at)
             if byte == 117:
                 if at + 4 >= end:
-                    return end, CUT_SHORT
+                    return end, failures.CUT_SHORT
                 for place in range(at + 1, at + 5):
                     if not is_hex(byte_at(data, place)):
-                        return place, BAD_ESCAPE
+                        return place, failures.BAD_ESCAPE
                 at += 4
             elif not is_escape(byte):
-                return at, BAD_ESCAPE
+                return at, failures.BAD_ESCAPE
         elif byte < SPACE:
-            return at, CONTROL_CHARACTER
+            return at, failures.CONTROL_CHARACTER
         at += 1
-    return end, CUT_SHORT
+    return end, failures.CUT_SHORT
 
 
 @inlined
@@ -120,37 +103,37 @@ def skip_digits(data: int, at: int, end: int) -> int:
 
 @inlined
 def scan_number(data: int, at: int, end: int) -> tuple[int, int]:
-    """From its first byte: where the number ends, and whether it is an integer."""
-    kind = INTEGER
+    """Scan a number: return its end, and INTEGER or FLOAT."""
+    kind = spans.INTEGER
     if byte_at(data, at) == MINUS:
         at += 1
     begin = at
     at = skip_digits(data, at, end)
     if at == begin:
-        return at, CUT_SHORT if at >= end else UNEXPECTED
+        return at, failures.CUT_SHORT if at >= end else failures.UNEXPECTED
     if byte_at(data, begin) == ZERO and at > begin + 1:
-        return begin + 1, UNEXPECTED
+        return begin + 1, failures.UNEXPECTED
     if at < end and byte_at(data, at) == POINT:
-        kind = FLOAT
+        kind = spans.FLOAT
         begin = at + 1
         at = skip_digits(data, begin, end)
         if at == begin:
-            return at, CUT_SHORT if at >= end else UNEXPECTED
+            return at, failures.CUT_SHORT if at >= end else failures.UNEXPECTED
     if at < end and (byte_at(data, at) | 32) == 101:
-        kind = FLOAT
+        kind = spans.FLOAT
         at += 1
         if at < end and (byte_at(data, at) == PLUS or byte_at(data, at) == MINUS):
             at += 1
         begin = at
         at = skip_digits(data, begin, end)
         if at == begin:
-            return at, CUT_SHORT if at >= end else UNEXPECTED
+            return at, failures.CUT_SHORT if at >= end else failures.UNEXPECTED
     return at, kind
 
 
 @inlined
 def has_letters(data: int, at: int, end: int, first: int, second: int, third: int) -> bool:
-    """Whether the three letters after the one at `at` are these."""
+    """Compare the three bytes after the one at `at`."""
     return (
         at + 3 < end
         and byte_at(data, at + 1) == first
@@ -161,20 +144,20 @@ def has_letters(data: int, at: int, end: int, first: int, second: int, third: in
 
 @inlined
 def scan_literal(data: int, at: int, end: int) -> tuple[int, int]:
-    """true, false or null."""
+    """Scan true, false or null."""
     byte = byte_at(data, at)
     if byte == 116 and has_letters(data, at, end, 114, 117, 101):
-        return at + 4, TRUE
+        return at + 4, spans.TRUE
     if byte == 110 and has_letters(data, at, end, 117, 108, 108):
-        return at + 4, NULL
+        return at + 4, spans.NULL
     if byte == 102 and has_letters(data, at, end, 97, 108, 115) and at + 4 < end:
-        return (at + 5, FALSE) if byte_at(data, at + 4) == 101 else (at, UNEXPECTED)
-    return at, UNEXPECTED
+        return (at + 5, spans.FALSE) if byte_at(data, at + 4) == 101 else (at, failures.UNEXPECTED)
+    return at, failures.UNEXPECTED
 
 
 @inlined
 def scan_scalar(data: int, at: int, end: int) -> Span:
-    """A value that holds no other: where its span begins and ends, and where the text goes on."""
+    """Scan a value without children."""
     byte = byte_at(data, at)
     if byte == QUOTE:
         stop, kind = scan_string(data, at + 1, end)
@@ -188,26 +171,26 @@ def scan_scalar(data: int, at: int, end: int) -> Span:
 
 @inlined
 def scan_key(data: int, at: int, end: int) -> Span:
-    """A key with its colon: the key's span, where its value may begin, and how it is written."""
+    """Scan a key with its colon; the position after it is that of the value."""
     if byte_at(data, at) != QUOTE:
-        return at, at, at, UNEXPECTED
+        return at, at, at, failures.UNEXPECTED
     stop, kind = scan_string(data, at + 1, end)
     if kind >= FAULT:
         return stop, stop, stop, kind
     after = skip_spaces(data, stop + 1, end)
     if after >= end:
-        return after, after, after, CUT_SHORT
+        return after, after, after, failures.CUT_SHORT
     if byte_at(data, after) != COLON:
-        return after, after, after, UNEXPECTED
+        return after, after, after, failures.UNEXPECTED
     after = skip_spaces(data, after + 1, end)
     if after >= end:
-        return after, after, after, CUT_SHORT
+        return after, after, after, failures.CUT_SHORT
     return at + 1, stop, after, kind
 
 
 @compiled
 def skip_container(data: int, at: int, end: int, stack: Any) -> tuple[int, int]:
-    """From an opening bracket or brace to behind the closing one, all between them checked."""
+    """Check a container from its opening sign, and return the position behind its closing one."""
     stack[0] = byte_at(data, at)
     depth = 1
     state = FIRST_KEY if byte_at(data, at) == OPEN_BRACE else FIRST_VALUE
@@ -215,21 +198,21 @@ def skip_container(data: int, at: int, end: int, stack: Any) -> tuple[int, int]:
     while True:
         at = skip_spaces(data, at, end)
         if at >= end:
-            return at, CUT_SHORT
+            return at, failures.CUT_SHORT
         byte = byte_at(data, at)
         if byte == CLOSE_BRACE or byte == CLOSE_BRACKET:
-            # A brace's number is its partner's plus two.
+            # The code of a closing sign is that of its opening one plus two.
             may_close = state == COMMA_OR_END or state == FIRST_KEY or state == FIRST_VALUE
             if not may_close or stack[depth - 1] != byte - 2:
-                return at, UNEXPECTED
+                return at, failures.UNEXPECTED
             depth -= 1
             at += 1
             if depth == 0:
-                return at, OBJECT
+                return at, spans.OBJECT
             state = COMMA_OR_END
         elif state == COMMA_OR_END:
             if byte != COMMA:
-                return at, UNEXPECTED
+                return at, failures.UNEXPECTED
             state = KEY if stack[depth - 1] == OPEN_BRACE else VALUE
             at += 1
         elif state == FIRST_KEY or state == KEY:
@@ -239,7 +222,7 @@ def skip_container(data: int, at: int, end: int, stack: Any) -> tuple[int, int]:
             state = VALUE
         elif byte == OPEN_BRACE or byte == OPEN_BRACKET:
             if depth == len(stack):
-                return at, TOO_DEEP
+                return at, failures.TOO_DEEP
             stack[depth] = byte
             depth += 1
             at += 1
@@ -253,11 +236,11 @@ def skip_container(data: int, at: int, end: int, stack: Any) -> tuple[int, int]:
 
 @inlined
 def scan_value(data: int, at: int, end: int, stack: Any) -> Span:
-    """Any value: its span's begin and end, where the text goes on, and its kind."""
+    """Scan any value."""
     byte = byte_at(data, at)
     if byte == OPEN_BRACE or byte == OPEN_BRACKET:
         stop, kind = skip_container(data, at, end, stack)
         if kind < FAULT:
-            kind = OBJECT if byte == OPEN_BRACE else ARRAY
+            kind = spans.OBJECT if byte == OPEN_BRACE else spans.ARRAY
         return at, stop, stop, kind
     return scan_scalar(data, at, end)

@@ -1,6 +1,4 @@
-"""Objects and arrays, walked over by compiled code: the spans of the values that they hold."""
-
-# Compiled code compares with each of two constants; a tuple of them would be a loop.
+"""Compiled scanner of objects and arrays: the spans of their values."""
 
 from typing import Any
 
@@ -43,7 +41,7 @@ def has_name(data: int, start: int, stop: int, names: int, begin: int, end: int)
 
 @compiled
 def named_field(data: int, start: int, stop: int, names: int, name_ends: Any, guess: int) -> int:
-    """Which column has this key as its name, or -1. Records mostly have their keys in one order."""
+    """Return the column with this name, or -1, trying columns from `guess` on."""
     count = len(name_ends) - 1
     for step in range(count):
         column = guess + step
@@ -67,9 +65,9 @@ def keyed_column(
 
 @inlined
 def guessed_key(data: int, at: int, end: int, names: int, begin: int, length: int) -> int:
-    """Where the value of this very key begins, if the key is here and plainly written, else -1.
+    """Return the position of a value whose plain key is the expected one, otherwise -1.
 
-    Records mostly have their keys in the schema's order; comparing is quicker than scanning.
+    Most records have their keys in the schema's order, and comparing is quicker than scanning.
     """
     stop = at + 1 + length
     if stop + 2 >= end or byte_at(data, at) != QUOTE or byte_at(data, stop) != QUOTE:
@@ -86,18 +84,11 @@ def guessed_key(data: int, at: int, end: int, names: int, begin: int, length: in
 
 @inlined
 def scan_members(
-    data: int,
-    at: int,
-    end: int,
-    names: int,
-    name_ends: Any,
-    row: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    stack: Any,
+    data: int, at: int, end: int, names: Any, found: Any, row: int, stack: Any
 ) -> tuple[int, int]:
-    """From behind an opening brace: note the spans of a row's columns. The last of a name holds."""
+    """Scan from behind an opening brace, and record the spans of a row's columns."""
+    name_text, name_ends = names
+    starts, ends, kinds = found
     guess = 0
     count = len(name_ends) - 1
     at = skip_spaces(data, at, end)
@@ -109,12 +100,12 @@ def scan_members(
         column, after = guess, -1
         if guess < count:
             begin = name_ends[guess]
-            after = guessed_key(data, at, end, names, begin, name_ends[guess + 1] - begin)
+            after = guessed_key(data, at, end, name_text, begin, name_ends[guess + 1] - begin)
         if after < 0:
             key_start, key_stop, after, kind = scan_key(data, at, end)
             if kind >= FAULT:
                 return key_start, kind
-            column = keyed_column(data, key_start, key_stop, kind, names, name_ends, guess)
+            column = keyed_column(data, key_start, key_stop, kind, name_text, name_ends, guess)
         at = after
         start, stop, at, kind = scan_value(data, at, end, stack)
         if kind >= FAULT:
@@ -136,25 +127,14 @@ def scan_members(
 
 @inlined
 def scan_root(
-    data: int,
-    at: int,
-    end: int,
-    names: int,
-    name_ends: Any,
-    row: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    stack: Any,
+    data: int, at: int, end: int, names: Any, found: Any, row: int, stack: Any
 ) -> tuple[int, int]:
-    """A whole text that shall be an object; `null` is none, and no fault either."""
+    """Scan a whole text, which should be an object; `null` is not a fault."""
     at = skip_spaces(data, at, end)
     if at >= end:
         return at, EMPTY
     if byte_at(data, at) == OPEN_BRACE:
-        at, kind = scan_members(
-            data, at + 1, end, names, name_ends, row, starts, ends, kinds, stack
-        )
+        at, kind = scan_members(data, at + 1, end, names, found, row, stack)
     else:
         start, stop, at, kind = scan_value(data, at, end, stack)
         if kind >= FAULT:
@@ -170,36 +150,24 @@ def scan_root(
 
 
 @compiled
-def scan_objects(
-    data: int,
-    froms: Any,
-    tos: Any,
-    roots: Any,
-    names: int,
-    name_ends: Any,
-    rows: Any,
-    column: int,
-    found: Any,
-    noted: Any,
-) -> None:
-    """Spans of the columns of each object; what is no object is void, or noted as a failure.
+def scan_objects(spans: Any, names: Any, found: Any, faults: Any) -> None:
+    """Record the spans of the columns of each object, and the failures of other texts.
 
-    `found` is (starts, ends, kinds), each by column and row; `noted` is (codes, starts, ends,
-    columns) by the payload's row, which `rows` gives.
+    `names` is the address of all names and their ends; `found` is (starts, ends, kinds) by column
+    and row.
     """
-    starts, ends, kinds = found
-    codes, fault_starts, fault_ends, fault_columns = noted
+    data, froms, tos, roots, rows = spans
+    kinds = found[2]
+    codes, fault_starts, fault_ends, fault_columns, column = faults
     stack = np.empty(DEPTH_MAX, np.uint8)
-    count = len(name_ends) - 1
+    count = len(kinds)
     for row in range(len(froms)):
         fill = ABSENT if roots[row] == OBJECT else VOID
         for index in range(count):
             kinds[index, row] = fill
         if fill == VOID:
             continue
-        at, kind = scan_root(
-            data, froms[row], tos[row], names, name_ends, row, starts, ends, kinds, stack
-        )
+        at, kind = scan_root(data, froms[row], tos[row], names, found, row, stack)
         if kind != OBJECT:
             roots[row] = NULL
             for index in range(count):
@@ -212,8 +180,9 @@ def scan_objects(
 
 
 @compiled
-def count_items(data: int, froms: Any, kinds: Any, tos: Any, counts: Any) -> int:
-    """How many values each array or object holds; all of them are checked already."""
+def count_items(spans: Any, counts: Any) -> int:
+    """Count the values of arrays and objects, which are checked already."""
+    data, froms, tos, kinds, _ = spans
     stack = np.empty(DEPTH_MAX, np.uint8)
     total = 0
     for row in range(len(froms)):
@@ -233,10 +202,9 @@ def count_items(data: int, froms: Any, kinds: Any, tos: Any, counts: Any) -> int
 
 
 @compiled
-def scan_items(
-    data: int, froms: Any, kinds: Any, tos: Any, rows: Any, keys: Any, values: Any, item_rows: Any
-) -> None:
-    """The spans of all keys and values of arrays and objects, one after the other."""
+def scan_items(spans: Any, keys: Any, values: Any, item_rows: Any) -> None:
+    """Record the spans of all keys and values of arrays and objects."""
+    data, froms, tos, kinds, rows = spans
     key_starts, key_ends, key_kinds = keys
     value_starts, value_ends, value_kinds = values
     stack = np.empty(DEPTH_MAX, np.uint8)

@@ -1,4 +1,4 @@
-"""The columns that a JSON Schema describes, for payloads whose only schema is a registry's."""
+"""The columns of a JSON Schema, for payloads with a schema in a registry."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ FORMATS: dict[str, Any] = {"date-time": TIMESTAMP, "date": pa.date32()}
 
 
 def columns_of_json_schema(text: str) -> Any:
-    """The Arrow schema of the objects that a JSON Schema describes."""
+    """Return the Arrow schema of the objects that a JSON Schema describes."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -25,14 +25,14 @@ def columns_of_json_schema(text: str) -> Any:
     type_ = type_of(document, document, 0)
     if not pa.types.is_struct(type_) or type_.num_fields == 0:
         raise InvalidSchema(
-            "the JSON Schema describes no object with properties; give the columns by the option "
-            "schema, such as `id BIGINT, name STRING`"
+            "the JSON Schema does not describe an object with properties; give the columns by the"
+            " option schema, such as `id BIGINT, name STRING`"
         )
     return pa.schema(list(type_))
 
 
 def type_of(schema: Any, document: Any, depth: int) -> Any:
-    """The type of a subschema's values; what has several or none is a string, as it is written."""
+    """Return the type of a subschema; one with several types or none is a string, as written."""
     schema = followed(schema, document)
     if not isinstance(schema, dict) or depth > DEPTH_MAX:
         return pa.string()
@@ -69,7 +69,7 @@ def object_type(schema: dict[str, Any], document: Any, depth: int) -> Any:
 
 
 def followed(schema: Any, document: Any) -> Any:
-    """What a reference within the document points at; a chain of them has an end."""
+    """Resolve references within the document; the length of a chain is bounded."""
     for _ in range(DEPTH_MAX):
         reference = schema.get("$ref") if isinstance(schema, dict) else None
         if not isinstance(reference, str) or not reference.startswith("#/"):

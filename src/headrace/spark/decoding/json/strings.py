@@ -1,4 +1,4 @@
-"""Compiled: the text that a JSON string with escapes stands for, as UTF-8."""
+"""Compiled unescaping of JSON strings to UTF-8."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def is_hex_escape(data: int, at: int, end: int) -> bool:
 
 @compiled
 def unescape(data: int, at: int, end: int, out: Any, to: int) -> int:
-    """Write a checked string's text; half of a surrogate pair becomes the replacement character."""
+    """Write a checked string unescaped; half a surrogate pair becomes the replacement character."""
     while at < end:
         byte = byte_at(data, at)
         if byte != BACKSLASH:

@@ -1,7 +1,7 @@
-"""Protobuf payloads to columns: messages parsed by the Protobuf library, then column by column.
+"""Decoding Protobuf payloads: the Protobuf library parses messages, which become columns.
 
-A field that can tell whether it was set is null if it was not; one that cannot (proto3's plain
-scalars) has its default value. Fields that the schema does not know are passed over.
+An unset field with presence is null; without presence (proto3's plain scalars) it has its default
+value. Unknown fields are ignored.
 """
 
 from collections.abc import Callable
@@ -10,16 +10,11 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from google.protobuf.descriptor import (
-    Descriptor,
-    FieldDescriptor,
-)
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
-from google.protobuf.message_factory import (
-    GetMessageClass,
-)
+from google.protobuf.message_factory import GetMessageClass
 
-from headrace.spark.decoding.decoder import Decoded, batch_of
+from headrace.spark.decoding.decoder import Decoded, batch_of, value_columns
 from headrace.spark.decoding.protobuf.schemas import (
     TIMESTAMP_MESSAGE,
     arrow_schema,
@@ -31,13 +26,10 @@ Getter = Callable[[Any], Any]
 
 SECONDS_MAX = 9_000_000_000_000
 
-BAD_VALUE = (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError, OverflowError, ValueError)
-"""What a parsed message's value can still be refused with."""
-
 
 @dataclass(frozen=True)
 class ProtobufDecoder:
-    """Reads messages of one type, by its descriptors."""
+    """Decodes messages of one type by its descriptors."""
 
     descriptors: bytes
     message: str
@@ -68,37 +60,13 @@ class ProtobufDecoder:
                 parsed[row] = message_class.FromString(payload)
             except DecodeError as error:
                 errors[row] = f"not a message {self.descriptor.full_name}: {error}"
-        columns = self._columns(parsed, errors)
+        columns = value_columns(self.schema, parsed, self.getters, errors)
         batch = batch_of(columns, self.schema, len(payloads))
         return Decoded(batch, pa.array(errors, pa.string()))
 
-    def _columns(self, parsed: list[Any], errors: list[str | None]) -> list[Any]:
-        """A column per field. If one refuses a value, its row is bad and all are made again."""
-        columns: list[Any] = []
-        for field, getter in zip(self.schema, self.getters, strict=True):
-            try:
-                values = [None if message is None else getter(message) for message in parsed]
-                columns.append(pa.array(values, field.type))
-            except BAD_VALUE:
-                self._note_refused(field, getter, parsed, errors)
-                return self._columns(parsed, errors)
-        return columns
-
-    def _note_refused(
-        self, field: Any, getter: Getter, parsed: list[Any], errors: list[str | None]
-    ) -> None:
-        for row, message in enumerate(parsed):
-            if message is None:
-                continue
-            try:
-                pa.array([getter(message)], field.type)
-            except BAD_VALUE as error:
-                errors[row] = f"{field.name}: {str(error)[:200]}"
-                parsed[row] = None
-
 
 def getter_of(field: FieldDescriptor) -> Getter:
-    """How a field's value is taken from a message, as a value that Arrow takes."""
+    """Return a function that takes a field's value from a message, converted for Arrow."""
     name = field.name
     if is_map(field):
         of_value = converter_of(field.message_type.fields_by_name["value"])
@@ -133,5 +101,5 @@ def unchanged(value: Any) -> Any:
 
 def micros_of(timestamp: Any) -> int:
     if not -SECONDS_MAX <= timestamp.seconds <= SECONDS_MAX:
-        raise OverflowError(f"{timestamp.seconds} seconds since 1970 are no timestamp")
+        raise OverflowError(f"{timestamp.seconds} seconds since 1970 are not a valid timestamp")
     return int(timestamp.seconds) * 1_000_000 + int(timestamp.nanos) // 1000

@@ -5,10 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 from google.protobuf import descriptor_pb2
-from google.protobuf.descriptor import (
-    Descriptor,
-    FieldDescriptor,
-)
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from headrace.serdes.protobuf.messages import listed
 from headrace.serdes.protobuf.names import all_messages
@@ -33,21 +30,21 @@ TIMESTAMP_MESSAGE = "google.protobuf.Timestamp"
 
 
 def parse_proto(text: str, imports: Mapping[str, str] | None = None) -> ProtobufSchema:
-    """The schema of a text, with the files that it imports by their names."""
+    """Parse a schema, with the files that it imports by name."""
     dependencies = [Dependency(name, content) for name, content in (imports or {}).items()]
     try:
         return parse(text, dependencies)
     except InvalidProtobuf as error:
-        raise InvalidSchema(f"the Protobuf schema is not right: {error}") from error
+        raise InvalidSchema(f"the Protobuf schema is invalid: {error}") from error
 
 
 def compile_proto(text: str, imports: Mapping[str, str] | None = None) -> bytes:
-    """The descriptor set of a text and of the files that it imports."""
+    """Return the descriptor set of a schema and its imports."""
     return parse_proto(text, imports).descriptors
 
 
 def message_of(descriptors: bytes, name: str) -> Descriptor:
-    """The message of this name, or the first one of the file if it is empty."""
+    """Return the message of this name, or the first one of the file if the name is empty."""
     files = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file
     main = files[-1]
     if not main.message_type:
@@ -70,7 +67,7 @@ def arrow_schema(message: Descriptor) -> Any:
 
 def struct_fields(message: Descriptor, path: str, within: tuple[str, ...]) -> list[Any]:
     if message.full_name in within:
-        raise InvalidSchema(f"{path}: the message {message.name} holds itself: no column can")
+        raise InvalidSchema(f"{path}: the message {message.name} contains itself; no column can")
     if len(within) > DEPTH_MAX:
         raise InvalidSchema(f"{path}: the messages nest more than {DEPTH_MAX} deep")
     inside = (*within, message.full_name)

@@ -1,6 +1,6 @@
-"""The schema registry as queries see it: `headrace.serdes`'s client, with the errors of options.
+"""The client of the schema registry for decoders, with the errors of options.
 
-A registry that does not answer fails the batch, as its payloads may be fine.
+An unavailable registry fails the batch, because its payloads may be valid.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from headrace.serdes.registry_client import (
+from headrace.schema_clients.registry_client import (
     InvalidRegistryAddress,
     RegisteredSchema,
     RegistryClient,
@@ -21,7 +21,7 @@ __all__ = ["RegisteredSchema", "Registry"]
 
 
 class Registry:
-    """Asks one registry. Pickled with its address and login, without what it has learnt."""
+    """Gets schemas from one registry; pickled without its cache."""
 
     def __init__(
         self, url: str, login: str = "", sleep: Callable[[float], None] = time.sleep
@@ -41,12 +41,12 @@ class Registry:
         return repr(self._client)
 
     def schema(self, id_: int) -> RegisteredSchema | None:
-        """The schema with this id, or None if the registry has none."""
+        """Return the schema with this id, or None if the registry has none."""
         with _translated():
             return self._client.schema(id_)
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of a subject."""
+        """Return the newest schema of a subject."""
         with _translated():
             try:
                 return self._client.latest(subject)
@@ -61,12 +61,12 @@ class Registry:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """What goes wrong, as users of Spark's options know it."""
+    """Translate errors of the client to those of the source."""
     try:
         yield
     except RegistryRefusal as error:
         raise RegistryUnavailable(
-            f"the schema registry refuses to answer: {error}; look at schema.registry.url and its"
+            f"the schema registry rejected the request: {error}; check schema.registry.url and its"
             " login"
         ) from error
     except RegistryFailure as error:

@@ -1,87 +1,57 @@
-"""Payloads in a registry's wire format: each is read by the schema whose id it carries.
+"""Decoding payloads in a registry's wire format by the schema of their id.
 
 All rows have the columns of one reader's schema, which is known when the query is planned.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.avro.decoder import AvroDecoder
+from headrace.serdes.wire_format import ID_SIZE
+from headrace.spark.decoding.columns.spans import STRING, VOID, Spans, spans_of
 from headrace.spark.decoding.decoder import Decoded, Decoder
 from headrace.spark.decoding.errors import InvalidSchema
 from headrace.spark.decoding.registry.client import RegisteredSchema, Registry
-from headrace.spark.decoding.registry.wire_format import (
-    NO_PAYLOAD,
-    UNFRAMED,
-    null_payloads,
-    unframe,
-)
 
 UNKNOWN_IDS_MAX = 100
-"""So many ids of one block are asked for in vain; garbage may look like as many as it has rows."""
+"""The lookups of unknown ids per block; garbage may have as many different ids as rows."""
+
+UNFRAMED, NO_PAYLOAD = -1, -2
+"""The ids of payloads that name no schema, and of missing payloads."""
 
 NOT_FRAMED = "not in the registry's wire format: it does not begin with a zero byte and an id"
 
 
-class Formats(Protocol):
-    """How payloads of a registered schema are read as rows of one reader's."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format with registered schemas."""
 
-    @property
-    def reader(self) -> Decoder: ...
-
-    def decoder_for(self, written: RegisteredSchema) -> Decoder:
-        """Raises InvalidSchema if payloads of this schema cannot become such rows."""
-        ...
-
-
-@dataclass(frozen=True)
-class AvroFormats:
-    """Avro: the writer's schema is resolved to the reader's."""
-
-    reader: AvroDecoder
-
-    def decoder_for(self, written: RegisteredSchema) -> Decoder:
-        refuse_type(written, "AVRO")
-        decoder = AvroDecoder(
-            written.text,
-            self.reader.reader_text,
-            tuple(text for _, text in written.references),
-            self.reader.reader_references,
-            self.reader.recursive_depth_max,
-        )
-        decoder.projection  # noqa: B018  # Both schemas are read, or refused, here.
-        return decoder
-
-
-@dataclass(frozen=True)
-class JsonFormats:
-    """JSON: the id is in front, but the columns alone say what is read."""
-
-    reader: Decoder
-
-    def decoder_for(self, written: RegisteredSchema) -> Decoder:
-        refuse_type(written, "JSON")
-        return self.reader
+    type: str
+    """Its name in the registry."""
+    decoder_for: Callable[[Any, RegisteredSchema], Decoder]
+    """Returns a decoder to the rows of the reader; InvalidSchema if there are no such rows."""
 
 
 @dataclass(frozen=True)
 class RegistryDecoder:
-    """Reads blocks of payloads with ids in front."""
+    """Decodes blocks of payloads with ids in front."""
 
     registry: Registry
-    formats: Formats
+    format: Format
+    reader: Decoder
+    """Its columns are those of all rows."""
     _decoders: dict[int, Decoder | str] = field(default_factory=dict, compare=False)
-    """What reads the payloads of an id, or why nothing does."""
+    """The decoder of each id, or an error message."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"registry": self.registry, "formats": self.formats, "_decoders": {}}
+        return {**self.__dict__, "_decoders": {}}
 
     @property
     def schema(self) -> Any:
-        return self.formats.reader.schema
+        return self.reader.schema
 
     def decode(self, payloads: Any) -> Decoded:
         framed = unframe(payloads)
@@ -94,7 +64,7 @@ class RegistryDecoder:
         for id_ in ids:
             rows = np.flatnonzero(framed.ids == id_)
             decoder = (
-                f"schema {id_} was not asked for: {UNKNOWN_IDS_MAX} others are unknown"
+                f"schema {id_} was not looked up: {UNKNOWN_IDS_MAX} others are unknown"
                 if unknown > UNKNOWN_IDS_MAX
                 else self._decoder(int(id_))
             )
@@ -107,7 +77,7 @@ class RegistryDecoder:
         return in_order(parts, places, self.schema)
 
     def _decoder(self, id_: int) -> Decoder | str:
-        """What reads the payloads of an id, or the error of each of them."""
+        """Return the decoder of an id, or the error message of its payloads."""
         if id_ == NO_PAYLOAD:
             return ""
         if id_ == UNFRAMED:
@@ -117,20 +87,55 @@ class RegistryDecoder:
             return found
         written = self.registry.schema(id_)
         if written is None:
-            return f"the schema registry has no schema {id_}"  # It may come yet: not kept.
+            return f"the schema registry has no schema {id_}"  # Not cached: it may be added later.
         try:
-            self._decoders[id_] = self.formats.decoder_for(written)
+            refuse_type(written, self.format.type)
+            self._decoders[id_] = self.format.decoder_for(self.reader, written)
         except InvalidSchema as error:
             self._decoders[id_] = f"schema {id_} cannot be read: {error}"
         return self._decoders[id_]
 
     def _without_rows(self, count: int, error: str | None) -> Decoded:
-        nothing = self.formats.reader.decode(null_payloads(count))
+        nothing = self.reader.decode(pa.nulls(count, pa.binary()))
         return Decoded(nothing.columns, pa.array([error] * count, pa.string()))
 
 
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """Payloads without their headers, and the id of each, or UNFRAMED or NO_PAYLOAD."""
+
+    ids: Any
+    bodies: Any
+
+
+def unframe(payloads: Any) -> Framed:
+    """Split a block of payloads as `serdes.wire_format.id_at_front` splits one."""
+    from headrace.spark.decoding.columns.scalars import bytes_column
+
+    spans = spans_of(payloads)
+    is_here = spans.kinds != VOID
+    is_framed = is_here & (spans.ends - spans.starts >= ID_SIZE)
+    starts = np.where(is_framed, spans.starts, 0)
+    ids = np.zeros(len(spans), np.int64)
+    if len(spans.data) < ID_SIZE:
+        is_framed[:] = False
+    else:
+        is_framed &= spans.data[starts] == 0
+        for place in range(1, ID_SIZE):
+            ids = ids << 8 | spans.data[starts + place]
+    ids = np.where(is_framed, ids, np.where(is_here, UNFRAMED, NO_PAYLOAD))
+    bodies = Spans(
+        spans.data,
+        np.where(is_framed, spans.starts + ID_SIZE, 0).astype(np.int32),
+        np.where(is_framed, spans.ends, 0).astype(np.int32),
+        np.where(is_framed, STRING, VOID).astype(np.uint8),
+        spans.rows,
+    )
+    return Framed(ids, bytes_column(bodies, pa.binary()))
+
+
 def in_order(parts: list[Decoded], places: list[Any], schema: Any) -> Decoded:
-    """Rows of several parts in the order of the payloads."""
+    """Return the rows of several parts in the order of the payloads."""
     if not parts:
         return Decoded(pa.RecordBatch.from_pylist([], schema), pa.array([], pa.string()))
     order = pa.array(np.argsort(np.concatenate(places), kind="stable"))
@@ -142,4 +147,4 @@ def in_order(parts: list[Decoded], places: list[Any], schema: Any) -> Decoded:
 
 def refuse_type(written: RegisteredSchema, type_: str) -> None:
     if written.type != type_:
-        raise InvalidSchema(f"it is of type {written.type}, not {type_}")
+        raise InvalidSchema(f"its type is {written.type}, not {type_}")

@@ -20,6 +20,7 @@ from headrace.errors import (
     UnsupportedEndpointType,
     UnsupportedVersion,
 )
+from headrace.metadata.image import ResourceType
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.batches import Record, build_batch
 from headrace.protocol.codec import encode
@@ -51,6 +52,7 @@ from tests.unit.broker.api.builders import (
     a_topic,
     ask,
     image_with,
+    with_configs,
 )
 
 
@@ -65,42 +67,70 @@ class TestApiVersions:
     """OPS-1: every client learns which versions it may use, also one from the future."""
 
     NAMED: ClassVar = {"client_software_name": "unit", "client_software_version": "1.0"}
+    TELEMETRY: ClassVar = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
     @pytest.mark.parametrize("version", range(5))
     async def test_every_version_lists_the_table(self, broker: UnitBroker, version: int) -> None:
         request = ApiVersionsRequest(**(self.NAMED if version >= 3 else {}))
-        told: ApiVersionsResponse = await ask(broker, ApiKey.API_VERSIONS, request, version)
-        rows = {row.api_key: (row.min_version, row.max_version) for row in told.api_keys}
-        assert rows == {key: entry.advertised for key, entry in APIS.items()}
+        response: ApiVersionsResponse = await ask(broker, ApiKey.API_VERSIONS, request, version)
+        rows = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        assert rows == {
+            key: entry.advertised for key, entry in APIS.items() if key not in self.TELEMETRY
+        }
 
-    async def test_features_and_the_software_are_told_from_version_3_on(
+    async def test_telemetry_is_advertised_while_a_subscription_exists(
+        self, broker: UnitBroker
+    ) -> None:
+        """Else every librdkafka client logs a line about a subscription that asks for nothing."""
+
+        async def advertised() -> set[int]:
+            answer = await ask(broker, ApiKey.API_VERSIONS, ApiVersionsRequest(**self.NAMED), 4)
+            return {int(key) for key in self.TELEMETRY} & {row.api_key for row in answer.api_keys}
+
+        without = broker.controller.image
+        assert await advertised() == set()
+        broker.controller.image = with_configs(
+            without, ResourceType.CLIENT_METRICS, "all", metrics="*"
+        )
+        assert await advertised() == self.TELEMETRY
+        broker.controller.image = without
+        assert await advertised() == set()
+
+    async def test_a_setting_advertises_telemetry_without_a_subscription(
+        self, tmp_path: Path
+    ) -> None:
+        broker = a_broker(tmp_path, headrace_telemetry_enable=True)
+        answer = await ask(broker, ApiKey.API_VERSIONS, ApiVersionsRequest(**self.NAMED), 4)
+        assert {row.api_key for row in answer.api_keys} >= self.TELEMETRY
+
+    async def test_features_and_software_names_are_exchanged_from_version_3_on(
         self, broker: UnitBroker
     ) -> None:
         peer = FixedPeer()
         request = ApiVersionsRequest(**self.NAMED)
-        told = await ask(broker, ApiKey.API_VERSIONS, request, 4, peer)
-        finalized = {one.name: one.max_version_level for one in told.finalized_features}
+        response = await ask(broker, ApiKey.API_VERSIONS, request, 4, peer)
+        finalized = {one.name: one.max_version_level for one in response.finalized_features}
         supported = {
-            one.name: (one.min_version, one.max_version) for one in told.supported_features
+            one.name: (one.min_version, one.max_version) for one in response.supported_features
         }
         assert finalized["metadata.version"] == 25
         assert finalized["kraft.version"] == 1
         assert "eligible.leader.replicas.version" not in finalized
         assert supported["group.version"] == (0, 1)
-        assert told.finalized_features_epoch == 17
+        assert response.finalized_features_epoch == 17
         assert peer.software == ("unit", "1.0")
 
     async def test_before_version_4_features_from_level_0_are_left_out(
         self, broker: UnitBroker
     ) -> None:
-        told = await ask(broker, ApiKey.API_VERSIONS, ApiVersionsRequest(**self.NAMED), 3)
-        assert [one.name for one in told.supported_features] == ["metadata.version"]
+        response = await ask(broker, ApiKey.API_VERSIONS, ApiVersionsRequest(**self.NAMED), 3)
+        assert [one.name for one in response.supported_features] == ["metadata.version"]
 
     @pytest.mark.parametrize("name", ["", "-x", "a b", "x.", "é"])
     async def test_software_must_be_a_plain_word(self, broker: UnitBroker, name: str) -> None:
         request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
-        told = await ask(broker, ApiKey.API_VERSIONS, request, 3)
-        assert (told.error_code, told.api_keys) == (InvalidRequest.code, [])
+        response = await ask(broker, ApiKey.API_VERSIONS, request, 3)
+        assert (response.error_code, response.api_keys) == (InvalidRequest.code, [])
 
     def test_an_unknown_version_is_answered_in_version_0_with_our_range(self) -> None:
         assert bytes(encode(refuse_version(), 0)).hex() == "002300000001001200000004"
@@ -112,17 +142,19 @@ class TestDescribeCluster:
         return await ask(broker, ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(**fields), version)
 
     @pytest.mark.parametrize("version", range(3))
-    async def test_nodes_and_controller(self, broker: UnitBroker, version: int) -> None:
-        told = await self.describe(broker, version)
-        assert (told.cluster_id, told.controller_id) == (broker.cluster_id, NODE_ID)
-        assert [(one.broker_id, one.host, one.port) for one in told.brokers] == [
+    async def test_the_cluster_is_described_with_nodes_and_controller(
+        self, broker: UnitBroker, version: int
+    ) -> None:
+        response = await self.describe(broker, version)
+        assert (response.cluster_id, response.controller_id) == (broker.cluster_id, NODE_ID)
+        assert [(one.broker_id, one.host, one.port) for one in response.brokers] == [
             (NODE_ID, "broker.example", 9092)
         ]
-        assert told.cluster_authorized_operations == -(2**31)
+        assert response.cluster_authorized_operations == -(2**31)
 
-    async def test_authorized_operations_when_asked_for(self, broker: UnitBroker) -> None:
-        told = await self.describe(broker, include_cluster_authorized_operations=True)
-        assert told.cluster_authorized_operations == 8096
+    async def test_authorized_operations_are_included_on_request(self, broker: UnitBroker) -> None:
+        response = await self.describe(broker, include_cluster_authorized_operations=True)
+        assert response.cluster_authorized_operations == 8096
 
     @pytest.mark.parametrize(
         ("endpoint_type", "error"),
@@ -131,11 +163,11 @@ class TestDescribeCluster:
     async def test_this_is_a_brokers_endpoint(
         self, broker: UnitBroker, endpoint_type: int, error: type[InvalidRequest]
     ) -> None:
-        told = await self.describe(broker, endpoint_type=endpoint_type)
-        assert (told.error_code, told.brokers) == (error.code, [])
-        assert told.error_message
+        response = await self.describe(broker, endpoint_type=endpoint_type)
+        assert (response.error_code, response.brokers) == (error.code, [])
+        assert response.error_message
 
-    async def test_fenced_brokers_are_listed_when_asked_for(self, broker: UnitBroker) -> None:
+    async def test_fenced_brokers_are_listed_on_request(self, broker: UnitBroker) -> None:
         this = msgspec.structs.replace(broker.image.brokers[NODE_ID], fenced=True)
         broker.controller.image = image_with(brokers={NODE_ID: this})
         assert (await self.describe(broker)).brokers == []
@@ -157,24 +189,24 @@ class TestDescribeQuorum:
 
     @pytest.mark.parametrize("version", range(3))
     async def test_this_node_is_the_quorum(self, broker: UnitBroker, version: int) -> None:
-        told = await self.describe(broker, version, ("__cluster_metadata", 0))
-        quorum = told.topics[0].partitions[0]
+        response = await self.describe(broker, version, ("__cluster_metadata", 0))
+        quorum = response.topics[0].partitions[0]
         assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (NODE_ID, 3, 18)
         voter = quorum.current_voters[0]
         assert (voter.replica_id, voter.log_end_offset) == (NODE_ID, 18)
         if version >= 2:
             assert voter.replica_directory_id == DIRECTORY_ID
-            assert [(one.name, one.port) for one in told.nodes[0].listeners] == [
+            assert [(one.name, one.port) for one in response.nodes[0].listeners] == [
                 ("CONTROLLER", 9093)
             ]
 
     @pytest.mark.parametrize("asked", [("__cluster_metadata", 1), ("t", 0)])
-    async def test_nothing_else_has_a_quorum(
+    async def test_only_the_metadata_partition_has_a_quorum(
         self, broker: UnitBroker, asked: tuple[str, int]
     ) -> None:
-        told = await self.describe(broker, 2, asked)
-        assert told.error_code == 0
-        assert told.topics[0].partitions[0].error_code == UnknownTopicOrPartition.code
+        response = await self.describe(broker, 2, asked)
+        assert response.error_code == 0
+        assert response.topics[0].partitions[0].error_code == UnknownTopicOrPartition.code
 
 
 class TestDescribeLogDirs:
@@ -182,8 +214,8 @@ class TestDescribeLogDirs:
         self, broker: UnitBroker, asked: list[DescribableLogDirTopic] | None, version: int = 5
     ) -> Any:
         request = DescribeLogDirsRequest(topics=asked)
-        told = await ask(broker, ApiKey.DESCRIBE_LOG_DIRS, request, version)
-        return told.results[0]
+        response = await ask(broker, ApiKey.DESCRIBE_LOG_DIRS, request, version)
+        return response.results[0]
 
     @pytest.fixture
     async def broker(self, tmp_path: Path) -> UnitBroker:
@@ -191,24 +223,27 @@ class TestDescribeLogDirs:
         topics = [CreatableTopic(name="t", num_partitions=2, replication_factor=1)]
         await ask(broker, ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics))
         batch = bytearray(build_batch([Record(0, 1000, b"k", b"v", ())]))
-        broker.partitions.find("t", 1).append(memoryview(batch), broker.clock.now_ms())
+        broker.partitions.led("t", 1).append(memoryview(batch), broker.clock.now_ms())
         return broker
 
     @pytest.mark.parametrize("version", range(1, 6))
-    async def test_sizes_and_room(self, broker: UnitBroker, tmp_path: Path, version: int) -> None:
+    async def test_log_dirs_have_sizes_and_free_space(
+        self, broker: UnitBroker, tmp_path: Path, version: int
+    ) -> None:
         """LOG-12: a partition is a directory, and its size can be asked for."""
-        told = await self.describe(broker, None, version)
-        assert (told.error_code, told.log_dir) == (0, str(tmp_path))
-        sizes = {one.partition_index: one.partition_size for one in told.topics[0].partitions}
+        response = await self.describe(broker, None, version)
+        assert (response.error_code, response.log_dir) == (0, str(tmp_path))
+        sizes = {one.partition_index: one.partition_size for one in response.topics[0].partitions}
         assert sizes == {0: 0, 1: broker.log("t", 1).size_bytes}
         if version >= 4:
-            assert told.total_bytes >= told.usable_bytes > 0
+            assert response.total_bytes >= response.usable_bytes > 0
 
-    async def test_only_the_partitions_asked_for(self, broker: UnitBroker) -> None:
+    async def test_only_requested_partitions_are_described(self, broker: UnitBroker) -> None:
         asked = [DescribableLogDirTopic("t", [1, 9]), DescribableLogDirTopic("nope", [0])]
-        told = await self.describe(broker, asked)
+        response = await self.describe(broker, asked)
         assert [
-            (topic.name, [one.partition_index for one in topic.partitions]) for topic in told.topics
+            (topic.name, [one.partition_index for one in topic.partitions])
+            for topic in response.topics
         ] == [("t", [1])]
         assert (await self.describe(broker, [])).topics == []
 
@@ -216,9 +251,9 @@ class TestDescribeLogDirs:
         self, broker: UnitBroker
     ) -> None:
         broker.directories.fail(broker.directories.directories[0], OSError("gone"))
-        told = await self.describe(broker, None)
-        assert (told.error_code, told.topics) == (KafkaStorageError.code, [])
-        assert told.total_bytes == -1
+        response = await self.describe(broker, None)
+        assert (response.error_code, response.topics) == (KafkaStorageError.code, [])
+        assert response.total_bytes == -1
 
 
 class TestElectLeaders:
@@ -234,22 +269,24 @@ class TestElectLeaders:
         self, broker: UnitBroker, version: int
     ) -> None:
         asked = [TopicPartitions(topic="t", partitions=[0]), TopicPartitions("nope", [0])]
-        told = await self.elect(broker, asked, version=version)
+        response = await self.elect(broker, asked, version=version)
         codes = {
             result.topic: [one.error_code for one in result.partition_result]
-            for result in told.replica_election_results
+            for result in response.replica_election_results
         }
         assert codes == {
             "t": [ElectionNotNeeded.code],
             "nope": [UnknownTopicOrPartition.code],
         }
 
-    async def test_asked_for_all_only_elections_are_told(self, broker: UnitBroker) -> None:
+    async def test_an_election_of_all_partitions_reports_only_changed_ones(
+        self, broker: UnitBroker
+    ) -> None:
         broker.controller.image = image_with(a_topic("t", leader=-1), a_topic("u"))
-        told = await self.elect(broker, None)
+        response = await self.elect(broker, None)
         results = [
             (result.topic, [one.error_code for one in result.partition_result])
-            for result in told.replica_election_results
+            for result in response.replica_election_results
         ]
         assert results == [("t", [0])]
         assert broker.image.topics["t"].partitions[0].leader == NODE_ID
@@ -258,9 +295,9 @@ class TestElectLeaders:
         asked = [TopicPartitions(topic="t", partitions=[0, 1])]
         unknown = await self.elect(broker, asked, election_type=5)
         late = await self.elect(broker, asked, timeout_ms=0)
-        for told, error in ((unknown, InvalidRequest), (late, RequestTimedOut)):
-            assert told.error_code == error.code
-            results = told.replica_election_results[0].partition_result
+        for response, error in ((unknown, InvalidRequest), (late, RequestTimedOut)):
+            assert response.error_code == error.code
+            results = response.replica_election_results[0].partition_result
             assert [one.error_code for one in results] == [error.code] * 2
 
 
@@ -269,10 +306,11 @@ class TestListPartitionReassignments:
         self, broker: UnitBroker, asked: list[ListPartitionReassignmentsTopics] | None
     ) -> list[tuple[str, list[int]]]:
         request = ListPartitionReassignmentsRequest(topics=asked)
-        told = await ask(broker, ApiKey.LIST_PARTITION_REASSIGNMENTS, request)
-        assert told.error_code == 0
+        response = await ask(broker, ApiKey.LIST_PARTITION_REASSIGNMENTS, request)
+        assert response.error_code == 0
         return [
-            (topic.name, [one.partition_index for one in topic.partitions]) for topic in told.topics
+            (topic.name, [one.partition_index for one in topic.partitions])
+            for topic in response.topics
         ]
 
     async def test_only_partitions_on_the_move_are_listed(self, broker: UnitBroker) -> None:
@@ -298,31 +336,31 @@ class TestUpdateFeatures:
 
     @pytest.mark.parametrize("version", range(3))
     async def test_levels_are_raised(self, broker: UnitBroker, version: int) -> None:
-        told = await self.update(broker, "metadata.version", 27, version)
-        assert told.error_code == 0
+        response = await self.update(broker, "metadata.version", 27, version)
+        assert response.error_code == 0
         assert broker.image.features["metadata.version"] == 27
         if version < 2:
-            assert [one.feature for one in told.results] == ["metadata.version"]
+            assert [one.feature for one in response.results] == ["metadata.version"]
 
     async def test_version_0_lowers_by_a_flag(self, broker: UnitBroker) -> None:
         refused = await self.update(broker, "group.version", 0, version=0)
         assert refused.error_code == InvalidUpdateVersion.code
         update = FeatureUpdateKey("group.version", 0, allow_downgrade=True)
         request = UpdateFeaturesRequest(feature_updates=[update])
-        told = await ask(broker, ApiKey.UPDATE_FEATURES, request, 0)
-        assert told.error_code == 0
+        response = await ask(broker, ApiKey.UPDATE_FEATURES, request, 0)
+        assert response.error_code == 0
 
     @pytest.mark.parametrize(
         ("feature", "level"), [("nope", 1), ("metadata.version", 99), ("metadata.version", -1)]
     )
-    async def test_what_cannot_be_is_refused(
+    async def test_impossible_feature_levels_are_rejected(
         self, broker: UnitBroker, feature: str, level: int
     ) -> None:
-        told = await self.update(broker, feature, level)
-        assert told.error_code == InvalidUpdateVersion.code
-        assert told.error_message
+        response = await self.update(broker, feature, level)
+        assert response.error_code == InvalidUpdateVersion.code
+        assert response.error_message
 
-    async def test_the_quorums_own_version_is_known(self, broker: UnitBroker) -> None:
+    async def test_the_version_of_the_quorum_is_supported(self, broker: UnitBroker) -> None:
         assert (await self.update(broker, "kraft.version", 1)).error_code == 0
 
 

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import (
-    InvalidConfig,
-    InvalidRequest,
-    KafkaError,
-    UnknownTopicOrPartition,
-)
+from headrace.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas import alter_configs, incremental_alter_configs
 from tests.unit.broker.api.builders import UnitBroker, a_broker, a_topic, ask, image_with
@@ -53,8 +48,8 @@ async def change(
         resources=list(resources), validate_only=validate_only
     )
     response = await ask(broker, ApiKey.INCREMENTAL_ALTER_CONFIGS, request, version)
-    told = [(one.resource_type, one.resource_name) for one in response.responses]
-    assert told == [(one.resource_type, one.resource_name) for one in resources]
+    answer = [(one.resource_type, one.resource_name) for one in response.responses]
+    assert answer == [(one.resource_type, one.resource_name) for one in resources]
     return [one.error_code for one in response.responses]
 
 
@@ -104,7 +99,7 @@ async def test_validate_only_changes_nothing(broker: UnitBroker) -> None:
         (incremental(3, "x"), InvalidRequest),
     ],
 )
-async def test_what_cannot_be_changed_says_why(
+async def test_a_rejected_change_has_an_error_and_spoils_no_other(
     broker: UnitBroker,
     resource: incremental_alter_configs.AlterConfigsResource,
     error: type[KafkaError],
@@ -195,7 +190,9 @@ class TestAlterConfigs:
         return code
 
     @pytest.mark.parametrize("version", range(3))
-    async def test_what_is_not_mentioned_goes(self, broker: UnitBroker, version: int) -> None:
+    async def test_configs_that_are_not_named_are_removed(
+        self, broker: UnitBroker, version: int
+    ) -> None:
         await change(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5")))
         assert await self.replace(broker, TOPIC, "t", version, cleanup_policy="compact") == 0
         assert of_topic(broker) == {"cleanup.policy": "compact"}

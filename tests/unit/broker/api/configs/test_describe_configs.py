@@ -1,4 +1,4 @@
-"""DescribeConfigs and ListConfigResources: values, where they come from, what is never told."""
+"""DescribeConfigs and ListConfigResources: values, their sources, and hidden values."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from headrace.protocol.schemas.describe_configs import (
     DescribeConfigsResponse,
 )
 from headrace.protocol.schemas.list_config_resources import ListConfigResourcesRequest
-from headrace.settings.broker import load
+from headrace.settings.broker_loading import load
 from tests.unit.broker.api.builders import (
     UnitBroker,
     a_broker,
@@ -70,18 +70,18 @@ async def configs(
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-async def test_every_version_tells_values_and_sources(broker: UnitBroker, version: int) -> None:
-    told = await configs(broker, TOPIC, "t", version=version)
-    assert (told["retention.ms"].value, told["retention.ms"].config_source) == ("1234", OWN)
-    assert (told["cleanup.policy"].value, told["cleanup.policy"].config_source) == (
+async def test_every_version_has_values_and_sources(broker: UnitBroker, version: int) -> None:
+    answer = await configs(broker, TOPIC, "t", version=version)
+    assert (answer["retention.ms"].value, answer["retention.ms"].config_source) == ("1234", OWN)
+    assert (answer["cleanup.policy"].value, answer["cleanup.policy"].config_source) == (
         "delete",
         DEFAULT,
     )
-    assert told["retention.ms"].config_type == (5 if version >= 3 else 0)
-    assert "internal.segment.bytes" not in told
+    assert answer["retention.ms"].config_type == (5 if version >= 3 else 0)
+    assert "internal.segment.bytes" not in answer
 
 
-async def test_synonyms_and_documentation_come_when_asked_for(broker: UnitBroker) -> None:
+async def test_synonyms_and_documentation_are_included_on_request(broker: UnitBroker) -> None:
     asked = await configs(broker, TOPIC, "t", include_synonyms=True, include_documentation=True)
     silent = await configs(broker, TOPIC, "t")
     synonyms = [(one.name, one.value, one.source) for one in asked["max.message.bytes"].synonyms]
@@ -92,7 +92,7 @@ async def test_synonyms_and_documentation_come_when_asked_for(broker: UnitBroker
     assert silent["retention.ms"].documentation is None
 
 
-async def test_only_the_keys_asked_for_are_told(broker: UnitBroker) -> None:
+async def test_only_requested_keys_are_described(broker: UnitBroker) -> None:
     assert (await configs(broker, TOPIC, "t", keys=["retention.ms", "nope"])).keys() == {
         "retention.ms"
     }
@@ -100,45 +100,47 @@ async def test_only_the_keys_asked_for_are_told(broker: UnitBroker) -> None:
 
 
 async def test_a_brokers_own_layers_are_laid_over_each_other(broker: UnitBroker) -> None:
-    told = await configs(broker, BROKER, "1", include_synonyms=True)
-    threads = told["log.cleaner.backoff.ms"]
+    answer = await configs(broker, BROKER, "1", include_synonyms=True)
+    threads = answer["log.cleaner.backoff.ms"]
     assert (threads.value, threads.config_source, threads.read_only) == ("2", DYNAMIC, False)
     assert [one.source for one in threads.synonyms] == [DYNAMIC, DYNAMIC_DEFAULT, DEFAULT]
-    assert told["node.id"].read_only
+    assert answer["node.id"].read_only
 
 
-async def test_a_brokers_config_that_changes_is_told_at_once(broker: UnitBroker) -> None:
-    """Though its configs are kept as they were told last time."""
+async def test_a_changed_broker_config_is_described_at_once(broker: UnitBroker) -> None:
+    """The cached configs of the broker follow the change."""
     await configs(broker, BROKER, "1")
     image = broker.controller.image
     broker.controller.image = with_configs(image, BROKER, "1", log_cleaner_backoff_ms="3")
     assert (await configs(broker, BROKER, "1"))["log.cleaner.backoff.ms"].value == "3"
 
 
-async def test_what_the_properties_file_says_is_static(tmp_path: Path) -> None:
+async def test_configs_of_the_properties_file_are_static(tmp_path: Path) -> None:
     settings, _ = load({"node.id": "1", "log.segment.bytes": "2097152"})
     broker = UnitBroker(tmp_path, settings, image_with(a_topic("t")))
-    told = (await configs(broker, BROKER, "1"))["log.segment.bytes"]
+    answer = (await configs(broker, BROKER, "1"))["log.segment.bytes"]
     inherited = (await configs(broker, TOPIC, "t"))["segment.bytes"]
-    assert (told.value, told.config_source) == ("2097152", STATIC)
+    assert (answer.value, answer.config_source) == ("2097152", STATIC)
     assert (inherited.value, inherited.config_source) == ("2097152", STATIC)
 
 
-async def test_the_cluster_default_is_only_what_was_set(broker: UnitBroker) -> None:
-    told = await configs(broker, BROKER, "")
-    assert {name: config.value for name, config in told.items()} == {"log.cleaner.backoff.ms": "1"}
+async def test_the_cluster_default_has_only_configs_that_were_set(broker: UnitBroker) -> None:
+    answer = await configs(broker, BROKER, "")
+    assert {name: config.value for name, config in answer.items()} == {
+        "log.cleaner.backoff.ms": "1"
+    }
 
 
-async def test_client_metrics_tell_their_configs(broker: UnitBroker) -> None:
-    told = await configs(broker, CLIENT_METRICS, "sub")
-    assert (told["metrics"].value, told["metrics"].config_source) == ("a.b", 7)
+async def test_client_metrics_have_configs(broker: UnitBroker) -> None:
+    answer = await configs(broker, CLIENT_METRICS, "sub")
+    assert (answer["metrics"].value, answer["metrics"].config_source) == ("a.b", 7)
 
 
-async def test_loggers_tell_their_levels(broker: UnitBroker) -> None:
-    told = await configs(broker, LOGGER, "1")
-    assert told["root"].config_source == 6
-    assert told["root"].value in {"DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN"}
-    assert all(name == "root" or name.startswith("headrace") for name in told)
+async def test_loggers_have_their_levels(broker: UnitBroker) -> None:
+    answer = await configs(broker, LOGGER, "1")
+    assert answer["root"].config_source == 6
+    assert answer["root"].value in {"DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN"}
+    assert all(name == "root" or name.startswith("headrace") for name in answer)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ async def test_loggers_tell_their_levels(broker: UnitBroker) -> None:
         (3, "x", InvalidRequest),
     ],
 )
-async def test_what_cannot_be_described_says_why(
+async def test_invalid_resources_have_an_error_and_a_message(
     broker: UnitBroker, kind: int, name: str, error: type[InvalidRequest]
 ) -> None:
     result = (await describe(broker, kind, name)).results[0]
@@ -186,7 +188,7 @@ class TestListConfigResources:
         assert response.error_code == 0
         return [(one.resource_type, one.resource_name) for one in response.config_resources]
 
-    async def test_all_kinds_unless_asked_for_some(self, broker: UnitBroker) -> None:
+    async def test_resources_are_listed_by_type(self, broker: UnitBroker) -> None:
         assert await self.names(broker) == [
             (TOPIC, "t"),
             (BROKER, "1"),
@@ -196,7 +198,7 @@ class TestListConfigResources:
         assert await self.names(broker, TOPIC, TOPIC) == [(TOPIC, "t")]
         assert await self.names(broker, GROUP) == []
 
-    async def test_version_0_knows_client_metrics_only(self, broker: UnitBroker) -> None:
+    async def test_version_0_lists_client_metrics_only(self, broker: UnitBroker) -> None:
         assert await self.names(broker, version=0) == [(ResourceType.CLIENT_METRICS, "sub")]
 
     @pytest.mark.parametrize("kind", [0, 1, 99])

@@ -17,19 +17,19 @@ def broker(tmp_path: Path) -> UnitBroker:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_the_first_who_asks_has_the_topic_created(broker: UnitBroker, version: int) -> None:
+async def test_the_first_request_creates_the_topic(broker: UnitBroker, version: int) -> None:
     """CON-1"""
     request = (
         FindCoordinatorRequest(coordinator_keys=["g", "h"])
         if version >= 4
         else FindCoordinatorRequest(key="g")
     )
-    told = await ask(broker, ApiKey.FIND_COORDINATOR, request, version)
-    found = told.coordinators if version >= 4 else [told]
+    response = await ask(broker, ApiKey.FIND_COORDINATOR, request, version)
+    found = response.coordinators if version >= 4 else [response]
     assert {(one.error_code, one.node_id, one.host, one.port) for one in found} == {
         (0, NODE_ID, "broker.example", 9092)
     }
-    assert [one.key for one in told.coordinators] == (["g", "h"] if version >= 4 else [])
+    assert [one.key for one in response.coordinators] == (["g", "h"] if version >= 4 else [])
     topic = broker.image.topics["__consumer_offsets"]
     assert len(topic.partitions) == 50
     assert sorted(broker.groups.shards) == list(range(50))
@@ -63,7 +63,7 @@ async def test_the_settings_shape_the_topic(tmp_path: Path) -> None:
         (-1, "g", 6, InvalidRequest),
     ],
 )
-async def test_kinds_of_coordinators(
+async def test_keys_of_unsupported_types_are_rejected(
     broker: UnitBroker,
     key_type: int,
     key: str,
@@ -71,6 +71,6 @@ async def test_kinds_of_coordinators(
     error: type[InvalidRequest],
 ) -> None:
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-    told = await ask(broker, ApiKey.FIND_COORDINATOR, request, version)
-    assert told.coordinators[0].error_code == error.code
+    response = await ask(broker, ApiKey.FIND_COORDINATOR, request, version)
+    assert response.coordinators[0].error_code == error.code
     assert not broker.image.topics

@@ -92,7 +92,7 @@ async def stable(broker: UnitBroker, version: int = 5) -> Any:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.JOIN_GROUP))
-async def test_join_group(broker: UnitBroker, version: int) -> None:
+async def test_a_member_joins(broker: UnitBroker, version: int) -> None:
     """CON-3"""
     answer = await joined(broker, version)
     assert (answer.error_code, answer.generation_id, answer.protocol_name) == (0, 1, "range")
@@ -110,14 +110,14 @@ async def test_join_group(broker: UnitBroker, version: int) -> None:
         ({"protocols": []}, InconsistentGroupProtocol),
     ],
 )
-async def test_a_refused_join(
+async def test_an_invalid_join_is_rejected(
     broker: UnitBroker, version: int, changes: dict[str, Any], error: type[InvalidGroupId]
 ) -> None:
     assert (await joined(broker, version, **changes)).error_code == error.code
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.SYNC_GROUP))
-async def test_sync_group(broker: UnitBroker, version: int) -> None:
+async def test_a_member_gets_its_assignment_by_a_sync(broker: UnitBroker, version: int) -> None:
     """CON-3"""
     await stable(broker, version)
 
@@ -130,7 +130,7 @@ async def test_a_sync_has_to_name_the_protocol(broker: UnitBroker) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.HEARTBEAT))
-async def test_heartbeat(broker: UnitBroker, version: int) -> None:
+async def test_only_members_send_heartbeats(broker: UnitBroker, version: int) -> None:
     """CON-5"""
     member = await stable(broker)
     for member_id, code in ((member.member_id, 0), ("ghost", UnknownMemberId.code)):
@@ -139,7 +139,7 @@ async def test_heartbeat(broker: UnitBroker, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LEAVE_GROUP))
-async def test_leave_group(broker: UnitBroker, version: int) -> None:
+async def test_a_member_leaves(broker: UnitBroker, version: int) -> None:
     """CON-3"""
     member = await stable(broker)
     for member_id, code in (("ghost", UnknownMemberId.code), (member.member_id, 0)):
@@ -149,20 +149,20 @@ async def test_leave_group(broker: UnitBroker, version: int) -> None:
             else LeaveGroupRequest(GROUP, member_id)
         )
         answer = await ask(broker, ApiKey.LEAVE_GROUP, request, version)
-        told = answer.members[0].error_code if version >= 3 else answer.error_code
-        assert told == code
+        response = answer.members[0].error_code if version >= 3 else answer.error_code
+        assert response == code
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LEAVE_GROUP))
-async def test_leaving_a_group_that_is_not_there(broker: UnitBroker, version: int) -> None:
+async def test_leaving_an_unknown_group_is_rejected(broker: UnitBroker, version: int) -> None:
     request = (
         LeaveGroupRequest("nowhere", members=[MemberIdentity("m")])
         if version >= 3
         else LeaveGroupRequest("nowhere", "m")
     )
     answer = await ask(broker, ApiKey.LEAVE_GROUP, request, version)
-    told = answer.members[0].error_code if version >= 3 else answer.error_code
-    assert told == UnknownMemberId.code
+    response = answer.members[0].error_code if version >= 3 else answer.error_code
+    assert response == UnknownMemberId.code
 
 
 async def committed(broker: UnitBroker, version: int = 9, offset: int = 5) -> list[int]:
@@ -182,7 +182,7 @@ async def committed(broker: UnitBroker, version: int = 9, offset: int = 5) -> li
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_COMMIT))
-async def test_offset_commit(broker: UnitBroker, version: int) -> None:
+async def test_offsets_are_committed(broker: UnitBroker, version: int) -> None:
     """CON-6"""
     no_topic = UnknownTopicId.code if version >= 10 else UnknownTopicOrPartition.code
     assert await committed(broker, version) == [0, UnknownTopicOrPartition.code, no_topic]
@@ -226,7 +226,7 @@ def fetched(answer: Any, version: int) -> dict[int, tuple[int, str, int]]:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH))
-async def test_offset_fetch(broker: UnitBroker, version: int) -> None:
+async def test_committed_offsets_are_fetched(broker: UnitBroker, version: int) -> None:
     """CON-6"""
     nothing = (-1, "", 0)
     answer = await ask(broker, ApiKey.OFFSET_FETCH, fetch(version), version)
@@ -248,7 +248,7 @@ async def test_an_offset_that_may_still_change_is_unstable(broker: UnitBroker) -
     pending = commit(
         shard.state, GROUP, [("orders", TOPIC.id, 0, 9, -1, None)], 1, producer=Producer(7, 0)
     )
-    shard.carry_out(pending)
+    shard.apply(pending)
     request = fetch(9)
     request.require_stable = True
     answer = await ask(broker, ApiKey.OFFSET_FETCH, request, 9)
@@ -269,7 +269,7 @@ async def test_several_groups_are_fetched_at_once(broker: UnitBroker) -> None:
     ]
 
 
-async def test_offset_delete(broker: UnitBroker) -> None:
+async def test_committed_offsets_are_deleted(broker: UnitBroker) -> None:
     """CON-13: KIP-496."""
     await committed(broker)
     request = OffsetDeleteRequest(
@@ -288,7 +288,7 @@ async def test_offset_delete(broker: UnitBroker) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_GROUPS))
-async def test_describe_groups(broker: UnitBroker, version: int) -> None:
+async def test_groups_are_described(broker: UnitBroker, version: int) -> None:
     """CON-13"""
     member = await stable(broker)
     request = DescribeGroupsRequest([GROUP, "nowhere"])
@@ -306,7 +306,7 @@ async def test_describe_groups(broker: UnitBroker, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LIST_GROUPS))
-async def test_list_groups(broker: UnitBroker, version: int) -> None:
+async def test_groups_are_listed_by_state_and_type(broker: UnitBroker, version: int) -> None:
     """CON-13: KIP-518, KIP-848."""
     await stable(broker)
 
@@ -325,7 +325,7 @@ async def test_list_groups(broker: UnitBroker, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DELETE_GROUPS))
-async def test_delete_groups(broker: UnitBroker, version: int) -> None:
+async def test_groups_are_deleted(broker: UnitBroker, version: int) -> None:
     """CON-13"""
     member = await stable(broker)
 

@@ -7,7 +7,9 @@ from typing import Any, cast
 import pytest
 
 from headrace.broker.api.records.produce import produce
+from headrace.broker.direct_call import DirectCall
 from headrace.errors import NotEnoughReplicas
+from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import decode, encode
 from headrace.protocol.schemas.produce import (
     PartitionProduceData,
@@ -18,19 +20,14 @@ from headrace.protocol.schemas.produce import (
 )
 from headrace.storage.log import Log
 from headrace.transactions.coordinator import ProducerIdAndEpoch
-from tests.unit.broker.api.transactions.coordinated import (
-    NAME,
-    TOPIC,
-    TransactionBroker,
-    record_of,
-)
+from tests.unit.broker.api.transactions.coordinated import NAME, TOPIC, TransactionBroker, record_of
 
 VERSION = 12
 HEADER_SIZE = 5  # A correlation id, and no tagged fields.
 
 
 class Tasks:
-    """What runs on after the handler has returned."""
+    """The tasks that continue after the handler has returned."""
 
     def __init__(self) -> None:
         self.started: list[asyncio.Task[None]] = []
@@ -44,6 +41,7 @@ class Wire:
 
     def __init__(self) -> None:
         self._waits = False
+        self.listener = "PLAINTEXT"
         self.has_failed = False
         self.sent: list[bytes] = []
 
@@ -51,7 +49,7 @@ class Wire:
     def is_waiting(self) -> bool:
         return self._waits
 
-    def wait(self) -> None:
+    def wait(self, on_abandoned: object = None) -> None:
         self._waits = True
 
     def finish(self, parts: list[bytes]) -> None:
@@ -68,7 +66,7 @@ class Wire:
 
 
 def waits(wire: Wire) -> bool:
-    """Whether the connection serves nobody for now; it changes behind the type checker's back."""
+    """Return whether the connection waits; the type checker does not see that this changes."""
     return wire.is_waiting
 
 
@@ -83,7 +81,7 @@ class Held:
         shard = broker.transactions.coordinator.shard_for(NAME)
         log = shard.partition.online_log()
         self._advance(log, log.log_end_offset)
-        shard.on_high_watermark()
+        shard.on_committed()
 
 
 def send(broker: TransactionBroker, wire: Wire, producer: ProducerIdAndEpoch, acks: int) -> None:
@@ -95,7 +93,8 @@ def send(broker: TransactionBroker, wire: Wire, producer: ProducerIdAndEpoch, ac
         topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])],
     )
     frame = bytearray(b"eight by" + encode(request, VERSION))
-    produce(cast(Any, broker), cast(Any, wire), memoryview(frame), 8, VERSION, 7)
+    call = DirectCall(cast(Any, broker), cast(Any, wire), ApiKey.PRODUCE, VERSION, 7)
+    produce(memoryview(frame), 8, call)
     frame[:] = bytes(len(frame))  # The next request arrives in the same buffer.
 
 
@@ -115,7 +114,7 @@ def tasks(broker: TransactionBroker) -> list[asyncio.Task[None]]:
 async def test_records_are_appended_when_the_coordinator_has_committed(
     broker: TransactionBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DEL-5: else a crash could leave records of which no coordinator knows."""
+    """DEL-5: otherwise a crash could leave records without a coordinator."""
     producer = await broker.producer()
     held, wire = Held(monkeypatch), Wire()
     send(broker, wire, producer, acks=-1)
@@ -132,7 +131,7 @@ async def test_records_are_appended_when_the_coordinator_has_committed(
 async def test_nothing_is_appended_when_the_coordinator_moves_away(
     broker: TransactionBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DEL-5: a producer knows no coordinator here, so it is told what it retries."""
+    """DEL-5: producers expect no error of a coordinator here, so they get one that they retry."""
     producer = await broker.producer()
     Held(monkeypatch)
     wire = Wire()
@@ -143,7 +142,7 @@ async def test_nothing_is_appended_when_the_coordinator_moves_away(
     assert broker.log(TOPIC, 0).log_end_offset == 0
 
 
-async def test_a_silent_producer_is_read_from_again(
+async def test_a_connection_without_acknowledgements_is_read_again(
     broker: TransactionBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = await broker.producer()
@@ -157,7 +156,7 @@ async def test_a_silent_producer_is_read_from_again(
     assert broker.log(TOPIC, 0).log_end_offset == 1
 
 
-async def test_a_fault_of_ours_keeps_no_producer_waiting(
+async def test_an_internal_error_keeps_no_producer_waiting(
     broker: TransactionBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = await broker.producer()

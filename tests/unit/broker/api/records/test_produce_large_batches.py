@@ -7,15 +7,13 @@ from typing import Any, cast
 import pytest
 
 from headrace.broker.api.records.produce import produce
-from headrace.broker.fitting import Fitting
+from headrace.broker.direct_call import DirectCall
+from headrace.broker.produce.heavy import HeavyValidation
+from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import encode
-from headrace.protocol.schemas.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from headrace.protocol.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.storage.config import LogConfig
-from tests.logs import batch_of
+from tests.builders.logs import batch_of
 from tests.unit.broker.api.builders import UnitBroker, a_broker, a_topic
 
 VERSION = 9
@@ -31,7 +29,7 @@ class Wire:
         self.has_failed = False
         self.sent: list[bytes] = []
 
-    def wait(self) -> None:
+    def wait(self, on_abandoned: object = None) -> None:
         self.is_waiting = True
 
     def finish(self, parts: list[bytes]) -> None:
@@ -52,7 +50,7 @@ def broker(tmp_path: Path) -> UnitBroker:
     broker._host(a_topic(TOPIC))
     compacted = LogConfig(cleanup_policy=frozenset(("compact",)))
     broker.log(TOPIC, 0).reconfigure(compacted)
-    cast(Any, broker).fitting = Fitting(broker.background)
+    cast(Any, broker).heavy_validation = HeavyValidation(broker.background)
     return broker
 
 
@@ -61,11 +59,12 @@ def send(broker: UnitBroker, wire: Wire) -> None:
     topic = TopicProduceData(name=TOPIC, partition_data=[data])
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
     frame = bytearray(b"eight by" + encode(request, VERSION))
-    produce(cast(Any, broker), cast(Any, wire), memoryview(frame), 8, VERSION, 7)
+    call = DirectCall(cast(Any, broker), cast(Any, wire), ApiKey.PRODUCE, VERSION, 7)
+    produce(memoryview(frame), 8, call)
     frame[:] = bytes(len(frame))  # The next request arrives in the same buffer.
 
 
-async def test_a_large_batch_is_appended_when_it_is_fitted(broker: UnitBroker) -> None:
+async def test_a_large_batch_is_appended_after_its_validation(broker: UnitBroker) -> None:
     wire = Wire()
     send(broker, wire)
     assert wire.is_waiting
@@ -75,8 +74,8 @@ async def test_a_large_batch_is_appended_when_it_is_fitted(broker: UnitBroker) -
     assert broker.log(TOPIC, 0).log_end_offset == 1
 
 
-async def test_a_fault_of_ours_keeps_no_producer_waiting(broker: UnitBroker) -> None:
-    cast(Any, broker).fitting = Fitting(broken)
+async def test_an_internal_error_keeps_no_producer_waiting(broker: UnitBroker) -> None:
+    cast(Any, broker).heavy_validation = HeavyValidation(broken)
     wire = Wire()
     send(broker, wire)
     await all_done()

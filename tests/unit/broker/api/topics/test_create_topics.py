@@ -90,7 +90,7 @@ async def test_minus_one_takes_the_defaults(tmp_path: Path) -> None:
     assert (response.topics[0].num_partitions, response.topics[0].replication_factor) == (5, 1)
 
 
-async def test_validate_only_tells_and_creates_nothing(broker: UnitBroker) -> None:
+async def test_validate_only_answers_and_creates_nothing(broker: UnitBroker) -> None:
     response = await create(broker, a_new("a", 2), validate_only=True)
     assert (response.topics[0].error_code, response.topics[0].num_partitions) == (0, 2)
     assert broker.image.topics == {}
@@ -115,17 +115,17 @@ async def test_validate_only_tells_and_creates_nothing(broker: UnitBroker) -> No
         (a_new("a", cleanup_policy="shred"), InvalidConfig),
     ],
 )
-async def test_what_cannot_be_created_says_why(
+async def test_an_invalid_topic_has_an_error_and_spoils_no_other(
     broker: UnitBroker, topic: CreatableTopic, error: type[KafkaError]
 ) -> None:
     response = await create(broker, topic, a_new("fine"))
-    told = {one.name: one for one in response.topics}
-    assert told[topic.name].error_code == error.code
-    assert told[topic.name].error_message
-    assert told["fine"].error_code == 0
+    answer = {one.name: one for one in response.topics}
+    assert answer[topic.name].error_code == error.code
+    assert answer[topic.name].error_message
+    assert answer["fine"].error_code == 0
 
 
-async def test_names_that_are_taken_or_too_alike_are_refused(broker: UnitBroker) -> None:
+async def test_existing_and_colliding_names_are_rejected(broker: UnitBroker) -> None:
     await create(broker, a_new("a.b"))
     taken = await create(broker, a_new("a.b"))
     alike = await create(broker, a_new("a_b"))
@@ -145,7 +145,9 @@ async def test_too_many_partitions_fail_the_whole_request(broker: UnitBroker) ->
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-async def test_without_time_nothing_is_created(broker: UnitBroker, timeout_ms: int) -> None:
+async def test_no_topic_is_created_without_a_positive_timeout(
+    broker: UnitBroker, timeout_ms: int
+) -> None:
     response = await create(broker, a_new("a"), timeout_ms=timeout_ms)
     assert response.topics[0].error_code == RequestTimedOut.code
     assert broker.image.topics == {}
@@ -161,7 +163,7 @@ async def test_without_time_nothing_is_created(broker: UnitBroker, timeout_ms: i
         ({0: []}, InvalidReplicaAssignment),
     ],
 )
-async def test_replicas_assigned_by_hand(
+async def test_replicas_can_be_assigned_by_hand(
     broker: UnitBroker, assigned: dict[int, list[int]], error: type[KafkaError] | None
 ) -> None:
     topic = a_new("a", -1, -1)
@@ -202,7 +204,7 @@ class TestCreatePartitions:
             ("", 2, UnknownTopicOrPartition),
         ],
     )
-    async def test_what_cannot_grow(
+    async def test_impossible_numbers_of_partitions_are_rejected(
         self, broker: UnitBroker, name: str, count: int, error: type[KafkaError]
     ) -> None:
         await create(broker, a_new("a"))
@@ -213,7 +215,7 @@ class TestCreatePartitions:
         assert await self.grow(broker, "a", 3, validate_only=True) == 0
         assert len(broker.image.topics["a"].partitions) == 1
 
-    async def test_without_time_nothing_is_added(self, broker: UnitBroker) -> None:
+    async def test_a_timeout_of_zero_adds_no_partitions(self, broker: UnitBroker) -> None:
         await create(broker, a_new("a"))
         assert await self.grow(broker, "a", 3, timeout_ms=0) == RequestTimedOut.code
 
@@ -249,16 +251,16 @@ class TestDeleteTopics:
             ("b", 0),
         ]
         with pytest.raises(UnknownTopicOrPartition):
-            broker.partitions.find("a", 0)
+            broker.partitions.led("a", 0)
 
     async def test_unknown_names_and_ids_have_their_errors(self, broker: UnitBroker) -> None:
         unknown = random_uuid()
         response = await self.delete(
             broker, DeleteTopicState(name="nope"), DeleteTopicState(topic_id=unknown)
         )
-        told = {one.name: (one.topic_id, one.error_code) for one in response.responses}
-        assert told["nope"][1] == UnknownTopicOrPartition.code
-        assert told[None] == (unknown, UnknownTopicId.code)
+        answer = {one.name: (one.topic_id, one.error_code) for one in response.responses}
+        assert answer["nope"][1] == UnknownTopicOrPartition.code
+        assert answer[None] == (unknown, UnknownTopicId.code)
 
     async def test_a_topic_with_neither_name_nor_id_is_refused(self, broker: UnitBroker) -> None:
         response = await self.delete(broker, DeleteTopicState())

@@ -13,6 +13,7 @@ from headrace.protocol.schemas.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from tests.builders import metadata_images
 from tests.unit.broker.api.builders import UnitBroker, a_broker, a_topic, ask, image_with
 
 Page = list[tuple[str | None, list[int]]]
@@ -70,7 +71,7 @@ async def test_an_empty_list_asks_for_all_topics(broker: UnitBroker) -> None:
         (-5, [("five", [0])], ("five", 1)),
     ],
 )
-async def test_a_full_page_says_where_the_next_begins(
+async def test_a_full_page_has_a_cursor_to_the_next_page(
     broker: UnitBroker, limit: int, page: Page, cursor: tuple[str, int] | None
 ) -> None:
     response = await describe(broker, "five", "two", response_partition_limit=limit)
@@ -115,3 +116,17 @@ async def test_missing_topics_have_their_errors(broker: UnitBroker) -> None:
 async def test_a_full_page_stops_before_a_missing_topic(broker: UnitBroker) -> None:
     response = await describe(broker, "five", "two", "zope", response_partition_limit=7)
     assert cursor_of(response) == ("zope", 0)
+
+
+async def test_eligible_leaders_and_offline_replicas_are_described(broker: UnitBroker) -> None:
+    image = metadata_images.image_with(
+        brokers=[1, 2], fenced=[2], topics={"orders": 1}, replicas=[1, 2]
+    )
+    state = {"leader": -1, "isr": [], "elr": [2], "last_known_elr": [1]}
+    broker.controller.image = metadata_images.with_partition(image, "orders", 0, **state)
+    (topic,) = (await describe(broker, "orders")).topics
+    (partition,) = topic.partitions
+    assert (partition.leader_id, partition.isr_nodes) == (-1, [])
+    assert partition.eligible_leader_replicas == [2]
+    assert partition.last_known_elr == [1]
+    assert partition.offline_replicas == [2]

@@ -1,4 +1,4 @@
-"""Metadata: who leads what, told in fourteen versions."""
+"""Metadata: leaders and brokers in fourteen versions."""
 
 import asyncio
 from pathlib import Path
@@ -35,7 +35,7 @@ from tests.unit.broker.api.builders import (
     image_with,
 )
 
-NOT_ASKED = -(2**31)
+NOT_REQUESTED = -(2**31)
 
 
 def asking_for(*names: str | None, **fields: Any) -> MetadataRequest:
@@ -69,20 +69,20 @@ def by_name(response: MetadataResponse) -> dict[str | None, MetadataResponseTopi
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_every_version_tells_brokers_and_leaders(tmp_path: Path, version: int) -> None:
-    """PRD-7: any broker tells who leads, so that records go straight to the leader."""
+async def test_every_version_has_brokers_and_leaders(tmp_path: Path, version: int) -> None:
+    """PRD-7: every broker reports the leaders, so clients send records to the leader directly."""
     topic = a_topic("orders", 3, leader_epoch=4)
     request = MetadataRequest(topics=[MetadataRequestTopic(name="orders")])
     response = await metadata(broker_with(tmp_path, topic), request, version)
     assert [(one.node_id, one.host, one.port) for one in response.brokers] == [
         (NODE_ID, "broker.example", 9092)
     ]
-    told = response.topics[0]
-    assert (told.error_code, told.name) == (0, "orders")
-    assert [one.partition_index for one in told.partitions] == [0, 1, 2]
-    assert {one.leader_id for one in told.partitions} == {NODE_ID}
-    assert {one.leader_epoch for one in told.partitions} == {4 if version >= 7 else -1}
-    assert told.topic_id == (topic.id if version >= 10 else ZERO)
+    answer = response.topics[0]
+    assert (answer.error_code, answer.name) == (0, "orders")
+    assert [one.partition_index for one in answer.partitions] == [0, 1, 2]
+    assert {one.leader_id for one in answer.partitions} == {NODE_ID}
+    assert {one.leader_epoch for one in answer.partitions} == {4 if version >= 7 else -1}
+    assert answer.topic_id == (topic.id if version >= 10 else ZERO)
     assert response.cluster_id == ("unit-test-cluster-id-0" if version >= 2 else None)
     assert response.controller_id == (NODE_ID if version >= 1 else -1)
 
@@ -117,12 +117,12 @@ async def test_a_missing_topic_has_an_error_of_its_own(
     tmp_path: Path, name: str, error: type[Exception]
 ) -> None:
     response = await metadata(broker_with(tmp_path, a_topic("there")), asking_for(name, "there"))
-    told = by_name(response)
-    assert told[name].error_code == error.code  # type: ignore[attr-defined]
-    assert told["there"].error_code == 0
+    answer = by_name(response)
+    assert answer[name].error_code == error.code  # type: ignore[attr-defined]
+    assert answer["there"].error_code == 0
 
 
-async def test_a_topic_named_twice_is_told_once(tmp_path: Path) -> None:
+async def test_a_topic_named_twice_is_described_once(tmp_path: Path) -> None:
     response = await metadata(broker_with(tmp_path, a_topic("a")), asking_for("a", "a"))
     assert [topic.name for topic in response.topics] == ["a"]
 
@@ -135,11 +135,11 @@ async def test_topics_are_found_by_id(tmp_path: Path) -> None:
             MetadataRequestTopic(name=None, topic_id=unknown),
         ]
     )
-    told = {
+    answer = {
         one.topic_id: one for one in (await metadata(broker_with(tmp_path, topic), request)).topics
     }
-    assert (told[topic.id].name, told[topic.id].error_code) == ("a", 0)
-    assert (told[unknown].name, told[unknown].error_code) == (None, UnknownTopicId.code)
+    assert (answer[topic.id].name, answer[topic.id].error_code) == ("a", 0)
+    assert (answer[unknown].name, answer[unknown].error_code) == (None, UnknownTopicId.code)
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -155,7 +155,7 @@ async def test_a_topic_without_name_and_id_is_an_invalid_request(tmp_path: Path)
     assert [topic.error_code for topic in response.topics] == [InvalidRequest.code]
 
 
-async def test_authorized_operations_are_told_when_asked_for(tmp_path: Path) -> None:
+async def test_authorized_operations_are_included_on_request(tmp_path: Path) -> None:
     broker = broker_with(tmp_path, a_topic("a"))
     request = asking_for("a", include_topic_authorized_operations=True)
     request.include_cluster_authorized_operations = True
@@ -163,18 +163,18 @@ async def test_authorized_operations_are_told_when_asked_for(tmp_path: Path) -> 
     silent = await metadata(broker, asking_for("a"), version=10)
     assert asked.topics[0].topic_authorized_operations == 3576
     assert asked.cluster_authorized_operations == 8096
-    assert silent.topics[0].topic_authorized_operations == NOT_ASKED
-    assert silent.cluster_authorized_operations == NOT_ASKED
+    assert silent.topics[0].topic_authorized_operations == NOT_REQUESTED
+    assert silent.cluster_authorized_operations == NOT_REQUESTED
 
 
 async def test_internal_topics_are_marked(tmp_path: Path) -> None:
     broker = broker_with(tmp_path, a_topic("__consumer_offsets"), a_topic("__mine"))
-    told = by_name(await metadata(broker, MetadataRequest(topics=None)))
-    assert told["__consumer_offsets"].is_internal
-    assert not told["__mine"].is_internal
+    answer = by_name(await metadata(broker, MetadataRequest(topics=None)))
+    assert answer["__consumer_offsets"].is_internal
+    assert not answer["__mine"].is_internal
 
 
-async def test_a_partition_without_leader_says_so(tmp_path: Path) -> None:
+async def test_a_partition_without_leader_has_an_error(tmp_path: Path) -> None:
     broker = broker_with(tmp_path, a_topic("a", leader=-1))
     partition = (await metadata(broker, asking_for("a"))).topics[0].partitions[0]
     assert (partition.error_code, partition.leader_id) == (LeaderNotAvailable.code, -1)
@@ -192,7 +192,7 @@ async def test_partitions_without_leader_are_counted_with_every_answer(tmp_path:
 @pytest.mark.parametrize(
     ("version", "error"), [(5, LeaderNotAvailable), (6, ListenerNotFound), (13, ListenerNotFound)]
 )
-async def test_a_leader_without_this_listener_is_not_told(
+async def test_a_leader_without_this_listener_is_left_out(
     tmp_path: Path, version: int, error: type[Exception]
 ) -> None:
     peer = FixedPeer()
@@ -225,7 +225,7 @@ async def test_version_0_hides_absent_replicas_and_complains(tmp_path: Path) -> 
     assert partition.replica_nodes == partition.isr_nodes == [NODE_ID]
 
 
-async def test_fenced_brokers_are_not_told(tmp_path: Path) -> None:
+async def test_fenced_brokers_are_left_out(tmp_path: Path) -> None:
     broker = broker_with(tmp_path)
     this = broker.image.brokers[NODE_ID]
     fenced = {NODE_ID: msgspec.structs.replace(this, fenced=True)}
@@ -238,17 +238,17 @@ async def test_fenced_brokers_are_not_told(tmp_path: Path) -> None:
 class TestTopicsCreatedByAsking:
     """LOG-6: asking for a topic creates it when auto-create is on, and is refused when off."""
 
-    async def test_a_missing_topic_is_created_for_the_next_who_asks(self, tmp_path: Path) -> None:
+    async def test_a_missing_topic_is_created_for_the_next_request(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path, num_partitions=4)
         request = asking_for("new", allow_auto_topic_creation=True)
         assert by_name(await metadata(broker, request))["new"].error_code == (
             UnknownTopicOrPartition.code
         )
         await created(broker)
-        told = by_name(await metadata(broker, request))
-        assert (told["new"].error_code, len(told["new"].partitions)) == (0, 4)
+        answer = by_name(await metadata(broker, request))
+        assert (answer["new"].error_code, len(answer["new"].partitions)) == (0, 4)
 
-    async def test_many_who_ask_create_it_once(self, tmp_path: Path) -> None:
+    async def test_many_requests_create_the_topic_once(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
         request = asking_for("new", allow_auto_topic_creation=True)
         for _ in range(3):
@@ -258,15 +258,15 @@ class TestTopicsCreatedByAsking:
 
     async def test_the_client_can_forbid_it(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
-        told = by_name(await metadata(broker, asking_for("new")))
-        assert told["new"].error_code == UnknownTopicOrPartition.code
+        answer = by_name(await metadata(broker, asking_for("new")))
+        assert answer["new"].error_code == UnknownTopicOrPartition.code
         assert broker.image.topics == {}
 
     async def test_the_broker_can_forbid_it(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path, auto_create_topics_enable=False)
         request = asking_for("new", allow_auto_topic_creation=True)
-        told = by_name(await metadata(broker, request))
-        assert told["new"].error_code == UnknownTopicOrPartition.code
+        answer = by_name(await metadata(broker, request))
+        assert answer["new"].error_code == UnknownTopicOrPartition.code
 
     async def test_before_version_4_clients_cannot_forbid_it(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
@@ -278,9 +278,9 @@ class TestTopicsCreatedByAsking:
     async def test_bad_names_create_nothing_and_spoil_nothing(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
         request = asking_for("a/b", "fine", allow_auto_topic_creation=True)
-        told = by_name(await metadata(broker, request))
-        assert told["a/b"].error_code == InvalidTopicException.code
-        assert told["fine"].error_code == UnknownTopicOrPartition.code
+        answer = by_name(await metadata(broker, request))
+        assert answer["a/b"].error_code == InvalidTopicException.code
+        assert answer["fine"].error_code == UnknownTopicOrPartition.code
         await created(broker)
         assert set(broker.image.topics) == {"fine"}
 
@@ -289,8 +289,8 @@ class TestTopicsCreatedByAsking:
     ) -> None:
         broker = a_broker(tmp_path, offsets_topic_num_partitions=7)
         request = asking_for("__consumer_offsets", allow_auto_topic_creation=True)
-        told = (await metadata(broker, request)).topics[0]
-        assert (told.error_code, told.is_internal) == (UnknownTopicOrPartition.code, True)
+        answer = (await metadata(broker, request)).topics[0]
+        assert (answer.error_code, answer.is_internal) == (UnknownTopicOrPartition.code, True)
         await created(broker)
         assert len(broker.image.topics["__consumer_offsets"].partitions) == 7
 
@@ -302,8 +302,8 @@ class TestTopicsCreatedByAsking:
         request = asking_for("new", allow_auto_topic_creation=True)
         await metadata(broker, request)
         await created(broker)
-        told = (await metadata(broker, request)).topics[0]
-        assert told.error_code == UnknownTopicOrPartition.code
+        answer = (await metadata(broker, request)).topics[0]
+        assert answer.error_code == UnknownTopicOrPartition.code
         await created(broker)
 
     async def test_ids_and_lists_of_all_topics_create_nothing(self, tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ class TestAnswersKeptAsBytes:
         first = await metadata(broker, asking_for("a"))
         assert await metadata(broker, asking_for("a")) == first
 
-    async def test_a_new_leader_is_told(self, tmp_path: Path) -> None:
+    async def test_a_new_leader_changes_the_cached_answer(self, tmp_path: Path) -> None:
         broker = broker_with(tmp_path, topic := a_topic("a"))
         await metadata(broker, asking_for("a"))
         moved = msgspec.structs.replace(
@@ -336,10 +336,10 @@ class TestAnswersKeptAsBytes:
         broker = broker_with(tmp_path, a_topic("a"))
         await metadata(broker, asking_for("a"))
         broker.controller.image = image_with(brokers=broker.image.brokers)
-        told = (await metadata(broker, asking_for("a"))).topics[0]
-        assert told.error_code == UnknownTopicOrPartition.code
+        answer = (await metadata(broker, asking_for("a"))).topics[0]
+        assert answer.error_code == UnknownTopicOrPartition.code
 
-    async def test_other_brokers_are_told(self, tmp_path: Path) -> None:
+    async def test_a_removed_broker_leaves_the_cached_answer(self, tmp_path: Path) -> None:
         broker = broker_with(tmp_path, topic := a_topic("a"))
         await metadata(broker, asking_for("a"))
         broker.controller.image = image_with(topic, brokers={})
@@ -353,7 +353,7 @@ class TestAnswersKeptAsBytes:
         broker.controller.image = image
         assert len((await metadata(broker, everything)).topics) == 2
 
-    async def test_what_was_asked_for_keeps_answers_apart(self, tmp_path: Path) -> None:
+    async def test_cached_answers_are_kept_by_options_and_listener(self, tmp_path: Path) -> None:
         broker = broker_with(tmp_path, a_topic("a"))
         await metadata(broker, asking_for("a"))
         request = asking_for("a", include_topic_authorized_operations=True)

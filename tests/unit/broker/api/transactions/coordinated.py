@@ -39,7 +39,14 @@ class TransactionBroker(UnitBroker):
         super().__init__(
             directory, BrokerSettings(**(few | settings)), image_with(a_topic(TOPIC, PARTITIONS))
         )
-        self.transactions = TransactionCoordinator(cast(Any, self))
+        self.transactions = TransactionCoordinator(
+            self.coordinator_resources,
+            self.groups,
+            self.producer_ids,
+            cast(Any, self.controller),
+            self.configs,
+            self.metrics.coordinators,
+        )
         self._host(self.image.topics[TOPIC])
 
     @property
@@ -61,7 +68,7 @@ class TransactionBroker(UnitBroker):
     def put(self, transaction: Transaction) -> None:
         """Write a step of a transaction, whatever the one before it was."""
         shard = self.transactions.coordinator.shard_for(transaction.transactional_id)
-        shard.carry_out(Effects(records=[encode(transaction, 2)]))
+        shard.apply(Effects(records=[encode(transaction, 2)]))
 
     def known(self, name: str = NAME) -> Transaction:
         found = self.transactions.find(name)
@@ -75,9 +82,9 @@ class TransactionBroker(UnitBroker):
         return await ask(self, ApiKey.INIT_PRODUCER_ID, request, version)
 
     async def producer(self, name: str = NAME) -> ProducerIdAndEpoch:
-        told = await self.claim(name)
-        assert told.error_code == 0
-        return ProducerIdAndEpoch(told.producer_id, told.producer_epoch)
+        response = await self.claim(name)
+        assert response.error_code == 0
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
     async def add(
         self, producer: ProducerIdAndEpoch, *indexes: int, version: int = 3, topic: str = TOPIC
@@ -89,13 +96,13 @@ class TransactionBroker(UnitBroker):
             v3_and_below_producer_epoch=producer.epoch,
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(indexes))],
         )
-        told = await ask(self, ApiKey.ADD_PARTITIONS_TO_TXN, request, version)
-        (found,) = told.results_by_topic_v3_and_below
+        response = await ask(self, ApiKey.ADD_PARTITIONS_TO_TXN, request, version)
+        (found,) = response.results_by_topic_v3_and_below
         return [one.partition_error_code for one in found.results_by_partition]
 
     def write(self, producer: ProducerIdAndEpoch, index: int, sequence: int = 0) -> None:
-        """Append a record of a transaction that the coordinator knows of."""
-        partition = self.partitions.find(TOPIC, index)
+        """Append a record of a transaction in the coordinator's state."""
+        partition = self.partitions.led(TOPIC, index)
         partition.append(record_of(producer, sequence), self.clock.now_ms(), 0)
 
     async def end(
@@ -116,8 +123,8 @@ class TransactionBroker(UnitBroker):
             producer_epoch=producer.epoch,
             group_id="g",
         )
-        told = await ask(self, ApiKey.ADD_OFFSETS_TO_TXN, request, version)
-        code: int = told.error_code
+        response = await ask(self, ApiKey.ADD_OFFSETS_TO_TXN, request, version)
+        code: int = response.error_code
         return code
 
     async def commit_offset(
@@ -132,8 +139,8 @@ class TransactionBroker(UnitBroker):
             topics=[topic],
             **({"group_id": "g"} | fields),
         )
-        told = await ask(self, ApiKey.TXN_OFFSET_COMMIT, request, version)
-        code: int = told.topics[0].partitions[0].error_code
+        response = await ask(self, ApiKey.TXN_OFFSET_COMMIT, request, version)
+        code: int = response.topics[0].partitions[0].error_code
         return code
 
     def committed_offset(self) -> int | None:

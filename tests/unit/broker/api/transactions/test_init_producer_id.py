@@ -20,8 +20,8 @@ def broker(tmp_path: Path) -> UnitBroker:
 async def test_every_producer_gets_its_own_id(broker: UnitBroker, version: int) -> None:
     """PRD-15: the id by which a producer's second sending of a batch is recognised."""
     request = InitProducerIdRequest(transactional_id=None)
-    told = [await ask(broker, ApiKey.INIT_PRODUCER_ID, request, version) for _ in range(3)]
-    assert [(one.error_code, one.producer_id, one.producer_epoch) for one in told] == [
+    response = [await ask(broker, ApiKey.INIT_PRODUCER_ID, request, version) for _ in range(3)]
+    assert [(one.error_code, one.producer_id, one.producer_epoch) for one in response] == [
         (0, 0, 0),
         (0, 1, 0),
         (0, 2, 0),
@@ -31,8 +31,8 @@ async def test_every_producer_gets_its_own_id(broker: UnitBroker, version: int) 
 async def test_ids_come_in_blocks(broker: UnitBroker) -> None:
     request = InitProducerIdRequest(transactional_id=None)
     for _ in range(1001):
-        told = await ask(broker, ApiKey.INIT_PRODUCER_ID, request)
-    assert told.producer_id == 1000
+        response = await ask(broker, ApiKey.INIT_PRODUCER_ID, request)
+    assert response.producer_id == 1000
     assert broker.controller.decisions == 2
     assert broker.image.next_producer_id == 2000
 
@@ -44,14 +44,18 @@ async def test_ids_come_in_blocks(broker: UnitBroker) -> None:
         ({"transactional_id": None, "producer_epoch": 5}, InvalidRequest),
     ],
 )
-async def test_what_is_refused(
+async def test_an_id_or_epoch_without_a_transactional_id_is_rejected(
     broker: UnitBroker, fields: dict[str, Any], error: type[InvalidRequest]
 ) -> None:
-    told = await ask(broker, ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(**fields))
-    assert (told.error_code, told.producer_id, told.producer_epoch) == (error.code, -1, -1)
+    response = await ask(broker, ApiKey.INIT_PRODUCER_ID, InitProducerIdRequest(**fields))
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (
+        error.code,
+        -1,
+        -1,
+    )
 
 
 async def test_a_producer_that_starts_again_gets_a_new_id(broker: UnitBroker) -> None:
     request = InitProducerIdRequest(transactional_id=None, producer_id=5, producer_epoch=3)
-    told = await ask(broker, ApiKey.INIT_PRODUCER_ID, request)
-    assert (told.error_code, told.producer_epoch) == (0, 0)
+    response = await ask(broker, ApiKey.INIT_PRODUCER_ID, request)
+    assert (response.error_code, response.producer_epoch) == (0, 0)

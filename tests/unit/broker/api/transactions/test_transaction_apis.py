@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.produce_admission import admit
+from headrace.broker.produce.admission import admit
 from headrace.errors import (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -42,9 +42,11 @@ from headrace.protocol.schemas.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from headrace.storage.producer_state import EPOCH_MAX
+from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 from headrace.transactions.states import State
-from headrace.transactions.transaction import EPOCH_MAX, Transaction
+from headrace.transactions.transaction import Transaction
 from tests.unit.broker.api.builders import ask
 from tests.unit.broker.api.transactions.coordinated import (
     NAME,
@@ -73,8 +75,8 @@ def is_stable(broker: TransactionBroker) -> list[bool]:
 @pytest.mark.parametrize("version", range(6))
 async def test_a_claim_bumps_the_epoch(broker: TransactionBroker, version: int) -> None:
     """PRD-16"""
-    told = [await broker.claim(version=version) for _ in range(3)]
-    assert [(one.error_code, one.producer_id, one.producer_epoch) for one in told] == [
+    response = [await broker.claim(version=version) for _ in range(3)]
+    assert [(one.error_code, one.producer_id, one.producer_epoch) for one in response] == [
         (0, 0, 0),
         (0, 0, 1),
         (0, 0, 2),
@@ -82,22 +84,26 @@ async def test_a_claim_bumps_the_epoch(broker: TransactionBroker, version: int) 
 
 
 @pytest.mark.parametrize("version", range(3, 6))
-async def test_who_was_replaced_is_told_so(broker: TransactionBroker, version: int) -> None:
+async def test_a_replaced_producer_is_fenced(broker: TransactionBroker, version: int) -> None:
     for _ in range(3):
         await broker.producer()
-    told = await broker.claim(version=version, producer_id=0, producer_epoch=0)
+    response = await broker.claim(version=version, producer_id=0, producer_epoch=0)
     expected = ProducerFenced if version >= 4 else InvalidProducerEpoch
-    assert (told.error_code, told.producer_id, told.producer_epoch) == (expected.code, -1, -1)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (
+        expected.code,
+        -1,
+        -1,
+    )
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
 async def test_a_timeout_has_its_bounds(broker: TransactionBroker, timeout_ms: int) -> None:
-    told = await broker.claim(transaction_timeout_ms=timeout_ms)
-    assert told.error_code == InvalidTransactionTimeout.code
+    response = await broker.claim(transaction_timeout_ms=timeout_ms)
+    assert response.error_code == InvalidTransactionTimeout.code
 
 
-async def test_a_claim_aborts_what_was_open(broker: TransactionBroker) -> None:
-    """PRD-16: Kafka says: come again; here it is done by the time the answer leaves."""
+async def test_a_claim_aborts_the_open_transaction(broker: TransactionBroker) -> None:
+    """PRD-16: Kafka makes the client retry; here the response waits for the end."""
     old = await broker.producer()
     await broker.add(old, 0, 1)
     broker.write(old, 0)
@@ -108,11 +114,11 @@ async def test_a_claim_aborts_what_was_open(broker: TransactionBroker) -> None:
     assert (await broker.end(old)).error_code == ProducerFenced.code
 
 
-async def test_epochs_run_out_and_the_producer_is_renamed(broker: TransactionBroker) -> None:
+async def test_a_producer_gets_a_new_id_when_its_epochs_run_out(broker: TransactionBroker) -> None:
     broker.put(Transaction(NAME, 99, EPOCH_MAX - 1, timeout_ms=1000))
-    told = await broker.claim()
-    assert (told.error_code, told.producer_epoch) == (0, 0)
-    assert told.producer_id != 99
+    response = await broker.claim()
+    assert (response.error_code, response.producer_epoch) == (0, 0)
+    assert response.producer_id != 99
 
 
 # AddPartitionsToTxn, AddOffsetsToTxn
@@ -148,7 +154,7 @@ async def test_one_partition_that_is_refused_refuses_all(broker: TransactionBrok
 
 @pytest.mark.parametrize("version", [4, 5])
 async def test_brokers_verify_for_many_at_once(broker: TransactionBroker, version: int) -> None:
-    """KIP-890: a partition that nobody has added must not be written to."""
+    """KIP-890: a partition outside of the transaction rejects its records."""
     producer = await broker.producer()
     await broker.add(producer, 0)
     topics = [AddPartitionsToTxnTopic(name=TOPIC, partitions=[0, 1])]
@@ -163,14 +169,14 @@ async def test_brokers_verify_for_many_at_once(broker: TransactionBroker, versio
         for name in (NAME, "nobody")
     ]
     request = AddPartitionsToTxnRequest(transactions=asked)
-    told = await ask(broker, ApiKey.ADD_PARTITIONS_TO_TXN, request, version)
+    response = await ask(broker, ApiKey.ADD_PARTITIONS_TO_TXN, request, version)
     codes = {
         result.transactional_id: [
             one.partition_error_code
             for topic in result.topic_results
             for one in topic.results_by_partition
         ]
-        for result in told.results_by_transaction
+        for result in response.results_by_transaction
     }
     assert codes == {
         NAME: [0, TransactionAbortable.code],
@@ -199,8 +205,8 @@ async def test_an_end_reaches_every_partition(
     broker.write(producer, 0)
     broker.write(producer, 1)
     assert is_stable(broker) == [False, False, True]
-    told = await broker.end(producer, is_commit=is_commit, version=version)
-    assert told.error_code == 0
+    response = await broker.end(producer, is_commit=is_commit, version=version)
+    assert response.error_code == 0
     assert is_stable(broker) == [True] * PARTITIONS
     assert [broker.log(TOPIC, index).log_end_offset for index in range(3)] == [2, 2, 0]
     state = State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT
@@ -208,27 +214,33 @@ async def test_an_end_reaches_every_partition(
     assert len(broker.log(TOPIC, 0).aborted_transactions(0, 2)) == (0 if is_commit else 1)
 
 
-async def test_v5_tells_the_producer_of_the_next_transaction(broker: TransactionBroker) -> None:
+async def test_v5_returns_the_producer_of_the_next_transaction(broker: TransactionBroker) -> None:
     """KIP-890: each transaction has an epoch of its own."""
     producer = await broker.producer()
     await broker.add(producer, 0)
     broker.write(producer, 0)
-    told = await broker.end(producer, version=5)
-    assert (told.error_code, told.producer_id, told.producer_epoch) == (0, producer.id, 1)
+    response = await broker.end(producer, version=5)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (
+        0,
+        producer.id,
+        1,
+    )
     again = await broker.end(producer, version=5)
     assert (again.error_code, again.producer_id, again.producer_epoch) == (0, producer.id, 1)
 
 
-async def test_v5_renames_a_producer_whose_epochs_run_out(broker: TransactionBroker) -> None:
+async def test_v5_gives_a_producer_a_new_id_when_its_epochs_run_out(
+    broker: TransactionBroker,
+) -> None:
     last = ProducerIdAndEpoch(99, EPOCH_MAX - 1)
     broker.put(Transaction(NAME, *last, timeout_ms=60_000))
     await broker.add(last, 0)
     broker.write(last, 0)
-    told = await broker.end(last, version=5)
-    assert (told.error_code, told.producer_epoch) == (0, 0)
-    assert told.producer_id != 99
+    response = await broker.end(last, version=5)
+    assert (response.error_code, response.producer_epoch) == (0, 0)
+    assert response.producer_id != 99
     again = await broker.end(last, version=5)
-    assert (again.producer_id, again.producer_epoch) == (told.producer_id, 0)
+    assert (again.producer_id, again.producer_epoch) == (response.producer_id, 0)
 
 
 async def test_partitions_that_are_gone_need_no_marker(broker: TransactionBroker) -> None:
@@ -243,7 +255,7 @@ async def test_a_marker_that_cannot_be_written_is_tried_again(broker: Transactio
     """DEL-5: the end is decided; a disk that fails for a while only delays it."""
     producer = await broker.producer()
     await broker.add(producer, 0, 1)
-    partition = broker.partitions.find(TOPIC, 1)
+    partition = broker.partitions.led(TOPIC, 1)
     log, partition.log = partition.log, None
     assert (await broker.end(producer)).error_code == 0
     assert broker.known().state is State.PREPARE_COMMIT
@@ -257,10 +269,10 @@ async def test_a_marker_that_cannot_be_written_is_tried_again(broker: Transactio
     assert log.log_end_offset == 1
 
 
-async def test_a_decision_that_cannot_be_written_is_none(broker: TransactionBroker) -> None:
+async def test_a_decision_that_cannot_be_written_has_no_effect(broker: TransactionBroker) -> None:
     producer = await broker.producer()
     await broker.add(producer, 0)
-    partition = broker.partitions.find("__transaction_state", 0)
+    partition = broker.partitions.led("__transaction_state", 0)
     log, partition.log = partition.log, None
     assert (await broker.end(producer)).error_code != 0
     assert broker.known().state is State.ONGOING
@@ -272,7 +284,7 @@ async def test_a_decision_that_cannot_be_written_is_none(broker: TransactionBrok
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
-async def test_a_crash_between_decision_and_markers_is_made_good(
+async def test_a_restart_writes_the_markers_that_a_crash_prevented(
     broker: TransactionBroker, is_commit: bool
 ) -> None:
     """DEL-5: the first record is found again, and the rest is done then."""
@@ -310,7 +322,7 @@ async def test_a_transaction_that_lasts_too_long_is_aborted(broker: TransactionB
     assert (await broker.end(producer)).error_code == ProducerFenced.code
 
 
-async def test_ids_that_nobody_uses_are_forgotten(broker: TransactionBroker) -> None:
+async def test_unused_transactional_ids_expire(broker: TransactionBroker) -> None:
     await broker.producer()
     broker.clock.time_ms += broker.settings.transactional_id_expiration_ms
     broker.timers._run()
@@ -326,7 +338,7 @@ async def test_ids_that_nobody_uses_are_forgotten(broker: TransactionBroker) -> 
 async def test_offsets_count_when_the_transaction_commits(
     broker: TransactionBroker, is_commit: bool
 ) -> None:
-    """DEL-4: also when the shard was loaded anew before the end."""
+    """DEL-4: also when the shard was reloaded before the end."""
     producer = await broker.producer()
     assert await broker.commit_offset(producer, 5, version=5) == 0
     assert broker.committed_offset() is None
@@ -359,7 +371,7 @@ async def test_offsets_need_a_transaction(broker: TransactionBroker, version: in
         ({"generation_id": 3, "member_id": "m"}, IllegalGeneration),
     ],
 )
-async def test_offsets_that_are_refused(
+async def test_invalid_commits_in_a_transaction_are_rejected(
     broker: TransactionBroker, fields: dict[str, Any], error: type[InvalidGroupId]
 ) -> None:
     producer = await broker.producer()
@@ -398,7 +410,7 @@ async def test_from_v12_on_it_is_added(broker: TransactionBroker) -> None:
     assert broker.known().client_version == 2
 
 
-async def test_who_was_replaced_writes_nowhere(broker: TransactionBroker) -> None:
+async def test_a_replaced_producer_cannot_write(broker: TransactionBroker) -> None:
     """PRD-16"""
     old = await broker.producer()
     await broker.producer()
@@ -407,7 +419,7 @@ async def test_who_was_replaced_writes_nowhere(broker: TransactionBroker) -> Non
         assert [type(one) for one in verdict.refused.values()] == [InvalidProducerEpoch]
 
 
-async def test_an_open_transaction_is_not_asked_about_again(broker: TransactionBroker) -> None:
+async def test_an_open_transaction_is_not_verified_again(broker: TransactionBroker) -> None:
     producer = await broker.producer()
     await broker.add(producer, 0)
     broker.write(producer, 0)
@@ -440,7 +452,7 @@ async def test_one_request_has_one_producer(broker: TransactionBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_markers_by_hand(broker: TransactionBroker, version: int) -> None:
+async def test_a_request_writes_markers_directly(broker: TransactionBroker, version: int) -> None:
     producer = await broker.producer()
     await broker.add(producer, 0)
     broker.write(producer, 0)
@@ -453,8 +465,8 @@ async def test_markers_by_hand(broker: TransactionBroker, version: int) -> None:
             topics=[WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[index])],
         )
         request = WriteTxnMarkersRequest(markers=[marker])
-        told = await ask(broker, ApiKey.WRITE_TXN_MARKERS, request, version)
-        code: int = told.markers[0].topics[0].partitions[0].error_code
+        response = await ask(broker, ApiKey.WRITE_TXN_MARKERS, request, version)
+        code: int = response.markers[0].topics[0].partitions[0].error_code
         return code
 
     assert await mark(9, 0) == UnknownTopicOrPartition.code
@@ -470,8 +482,8 @@ async def test_transactions_are_described(broker: TransactionBroker) -> None:
     producer = await broker.producer()
     await broker.add(producer, 2, 0)
     request = DescribeTransactionsRequest(transactional_ids=[NAME, "nobody", ""])
-    told = await ask(broker, ApiKey.DESCRIBE_TRANSACTIONS, request)
-    found, unknown, empty = told.transaction_states
+    response = await ask(broker, ApiKey.DESCRIBE_TRANSACTIONS, request)
+    found, unknown, empty = response.transaction_states
     assert (found.transaction_state, found.transaction_timeout_ms) == ("Ongoing", 60_000)
     assert found.transaction_start_time_ms == broker.clock.now_ms()
     assert [(one.topic, one.partitions) for one in found.topics] == [(TOPIC, [0, 2])]
@@ -495,23 +507,23 @@ async def test_transactions_are_listed(
     broker: TransactionBroker, filters: dict[str, Any], names: list[str]
 ) -> None:
     now_ms = broker.clock.now_ms()
-    partitions = frozenset({(TOPIC, 0)})
+    partitions = frozenset({TopicPartition(TOPIC, 0)})
     broker.put(Transaction("a", 10, 0))
     broker.put(Transaction("b", 11, 0, state=State.ONGOING, partitions=partitions, start_ms=now_ms))
     broker.clock.time_ms += 1000
     request = ListTransactionsRequest(**filters)
-    told = await ask(broker, ApiKey.LIST_TRANSACTIONS, request)
-    assert [one.transactional_id for one in told.transaction_states] == names
-    assert told.unknown_state_filters == (["Bogus"] if "Bogus" in str(filters) else [])
+    response = await ask(broker, ApiKey.LIST_TRANSACTIONS, request)
+    assert [one.transactional_id for one in response.transaction_states] == names
+    assert response.unknown_state_filters == (["Bogus"] if "Bogus" in str(filters) else [])
 
 
-async def test_a_list_is_whole_or_none(broker: TransactionBroker) -> None:
-    told = await ask(
+async def test_a_list_of_transactions_is_never_partial(broker: TransactionBroker) -> None:
+    response = await ask(
         broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(transactional_id_pattern="[")
     )
-    assert told.error_code == InvalidRegularExpression.code
+    assert response.error_code == InvalidRegularExpression.code
     await broker.producer()
     broker.transactions.coordinator._forget()
     broker.transactions.coordinator.follow(broker.image)
-    told = await ask(broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest())
-    assert told.error_code == CoordinatorLoadInProgress.code
+    response = await ask(broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest())
+    assert response.error_code == CoordinatorLoadInProgress.code

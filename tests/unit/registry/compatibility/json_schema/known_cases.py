@@ -1,4 +1,4 @@
-"""Known cases of JSON Schema compatibility, each with what it breaks for a reader.
+"""Known cases of JSON Schema compatibility, each with the readers that it breaks.
 
 Where they come from: the rules are those of `SchemaDiff` in Confluent's json-schema-provider (its
 sets of compatible changes, as of version 8.2), and the facts agree with the examples that its own
@@ -447,7 +447,7 @@ MODERN_ONLY = [
         ("DEPENDENCY_ARRAY_ADDED #/dependencies/a",),
     ),
     Case(
-        "a reference keeps what stands beside it",
+        "a reference keeps the keywords next to it",
         {"$defs": {"x": STRING}, "$ref": "#/$defs/x"},
         {"$defs": {"x": STRING}, "$ref": "#/$defs/x", "minimum": 3},
         ("TYPE_CHANGED #/",),

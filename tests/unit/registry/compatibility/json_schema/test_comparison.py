@@ -1,17 +1,15 @@
-"""Changes of JSON Schemas and what they break: known cases, references, recursion, bounds."""
+"""Incompatible changes of JSON Schemas: known cases, references, recursion, bounds."""
 
 import json
 from typing import Any
 
 import pytest
 
-from headrace.registry.compatibility.json_schema import (
-    comparison,
-    differences,
-    incompatibilities,
-)
+from headrace.registry.compatibility.json_schema import comparison
 from headrace.registry.compatibility.json_schema.changes import STRICT
-from headrace.registry.compatibility.levels import Level, Policy, Version, complaints
+from headrace.registry.compatibility.json_schema.comparison import differences, incompatibilities
+from headrace.registry.compatibility.levels import Level, Policy, Version, conflict
+from headrace.registry.compatibility.messages import messages_of
 from headrace.serdes.json_schema.parsing import JsonSchema, parse
 from headrace.serdes.schemas import Dependency
 from tests.unit.registry.compatibility.json_schema.known_cases import CASES, STRING, Case, closed, o
@@ -24,11 +22,11 @@ def schema(value: Any, **dependencies: Any) -> JsonSchema:
 
 def broken(new: Any, old: Any) -> list[str]:
     every = differences(schema(new), schema(old))
-    return [f"{each.change} {each.pointer}" for each in every if each.change not in STRICT]
+    return [f"{each.change.name} {each.pointer}" for each in every if each.change not in STRICT]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_known_case(case: Case) -> None:
+def test_known_changes_break_the_expected_readers(case: Case) -> None:
     """SCH-12, SCH-13: which change breaks a reader, and where."""
     assert broken(case.new, case.old) == list(case.breaks)
 
@@ -38,15 +36,16 @@ def test_a_schema_reads_its_own_data(case: Case) -> None:
     assert incompatibilities(schema(case.new), schema(case.new)) == []
 
 
-def test_a_message_names_the_change_the_place_and_both_schemas() -> None:
-    messages = incompatibilities(
-        schema(o({"b": STRING})), schema(o({})), reader_name="new", writer_name="old"
+def test_an_incompatibility_names_the_change_the_place_and_both_schemas() -> None:
+    (found,) = incompatibilities(schema(o({"b": STRING})), schema(o({})))
+    assert (found.name, found.path) == (
+        "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
+        "#/properties/b",
     )
-    assert messages == [
-        '{errorType:"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", description:"The new schema '
-        "has an open content model and has a property or item at path '#/properties/b' which is "
-        'missing in the old schema"}'
-    ]
+    assert found.text == (
+        "The new schema has an open content model and has a property or item at path"
+        " '#/properties/b' which is missing in the old schema"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_the_words_for_the_schemas_follow_the_direction_of_a_check(
     level: Level, words: str
 ) -> None:
     previous = [Version(schema({"type": "null"}))]
-    messages = complaints(level, schema(STRING), previous, incompatibilities)
+    messages = messages_of(conflict(level, schema(STRING), previous, incompatibilities))
     assert words in messages[0]
 
 
@@ -74,7 +73,7 @@ def test_moving_a_schema_to_a_definition_changes_nothing() -> None:
     assert broken(moved, o({"a": STRING})) == []
 
 
-def test_a_change_in_a_definition_is_told_where_it_is_used() -> None:
+def test_a_change_in_a_definition_is_reported_at_its_uses() -> None:
     def using(definition: Any) -> Any:
         return o({"a": {"$ref": "#/definitions/a"}}, definitions={"a": definition})
 
@@ -89,7 +88,7 @@ def test_a_reference_to_a_reference_is_followed() -> None:
     assert broken(using({"type": "null"}), using(STRING)) == ["TYPE_CHANGED #/"]
 
 
-def test_a_change_in_a_dependency_breaks_who_refers_to_it() -> None:
+def test_a_change_in_a_dependency_breaks_its_referrers() -> None:
     reader = schema(o({"a": {"$ref": "other"}}), other={"type": "null"})
     writer = schema(o({"a": {"$ref": "other"}}), other=STRING)
     assert [each.pointer for each in differences(reader, writer)] == ["#/properties/a"]
@@ -107,7 +106,7 @@ def test_a_recursive_schema_reads_its_own_data() -> None:
     assert broken(tree(STRING), tree(STRING)) == []
 
 
-def test_an_assumption_about_a_recursive_schema_is_taken_back() -> None:
+def test_a_wrong_assumption_about_a_recursive_schema_is_revised() -> None:
     """The pair of `a` is assumed to be fine while `c` is compared; later it proves broken."""
 
     def through(first: str, second: str) -> Any:
@@ -135,15 +134,15 @@ def test_many_unions_of_many_recursive_types_are_compared() -> None:
 
 def test_a_reference_in_a_circle_is_given_up() -> None:
     circle = {"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#/definitions/a"}}}
-    messages = incompatibilities(schema(circle), schema(circle))
-    assert "TOO_COMPLEX" in messages[0]
+    (found,) = incompatibilities(schema(circle), schema(circle))
+    assert found.name == "TOO_COMPLEX"
 
 
 def test_long_unions_are_given_up_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "PAIRS_MAX", 1000)
     union = {"oneOf": [{"const": number} for number in range(40)]}
-    messages = incompatibilities(schema(union), schema(union))
-    assert "Make oneOf, anyOf and allOf shorter" in messages[0]
+    (found,) = incompatibilities(schema(union), schema(union))
+    assert "Make oneOf, anyOf and allOf shorter" in found.text
 
 
 def chain(length: int, leaf: Any) -> Any:

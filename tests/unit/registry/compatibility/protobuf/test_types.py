@@ -31,7 +31,7 @@ TYPES = types_of(SCHEMA.files)
 (MESSAGE,) = SCHEMA.descriptor.message_type
 
 
-def test_messages_know_their_file_and_their_name_in_it() -> None:
+def test_messages_have_their_file_and_their_name_in_it() -> None:
     inner, imported = TYPES.messages["p.A.Inner"], TYPES.messages["b.B"]
     assert (inner.local_name, inner.is_own) == ("A.Inner", True)
     assert (imported.local_name, imported.is_own) == ("B", False)
@@ -57,5 +57,5 @@ def test_only_oneofs_that_were_written_are_oneofs() -> None:
     assert (fields.oneofs, fields.oneof_of) == ({"o": [5, 6]}, {5: "o", 6: "o"})
 
 
-def test_of_several_names_for_a_number_the_last_counts() -> None:
+def test_the_last_of_several_names_for_a_number_counts() -> None:
     assert constants_of(SCHEMA.descriptor.enum_type[0]) == {0: "NULL"}

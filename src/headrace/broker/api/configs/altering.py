@@ -1,0 +1,70 @@
+"""The common part of AlterConfigs and IncrementalAlterConfigs: what the broker itself decides.
+
+The controller stores the configs. The broker checks the resources first, and changes the levels of
+loggers, which are never stored.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headrace.broker.api.registry import Call
+from headrace.controller.requests import error_in
+from headrace.errors import InvalidRequest, KafkaError
+from headrace.metadata.image import ResourceType
+
+R = TypeVar("R")
+
+
+async def alter_each(
+    request: Any,
+    call: Call,
+    new_row: Callable[..., R],
+    alter_logger: Callable[[Any], KafkaError | None],
+) -> list[R]:
+    """Alter the resources of a request, and return a row of the response for each of them."""
+    resources = request.resources
+    names = Counter((one.resource_type, one.resource_name) for one in resources)
+    errors: dict[int, KafkaError | None] = {}
+    stored = []
+    for place, one in enumerate(resources):
+        try:
+            if names[one.resource_type, one.resource_name] > 1:
+                raise InvalidRequest(
+                    "each resource may appear once in a request; put its changes together"
+                )
+            is_logger = one.resource_type == ResourceType.BROKER_LOGGER
+            if is_logger or (one.resource_type == ResourceType.BROKER and one.resource_name):
+                check_is_this_node(one.resource_name, call.broker.node_id)
+        except KafkaError as error:
+            errors[place] = error
+        else:
+            if is_logger:
+                errors[place] = alter_logger(one)
+            else:
+                stored.append(place)
+    if stored:
+        wanted = type(request)([resources[place] for place in stored], request.validate_only)
+        response = await call.broker.controller.ask(wanted, call.version)
+        errors |= dict(zip(stored, map(error_in, response.responses), strict=True))
+    return [_row(new_row, one, errors[place]) for place, one in enumerate(resources)]
+
+
+def _row(new_row: Callable[..., R], resource: Any, error: KafkaError | None) -> R:
+    return new_row(
+        error_code=error.code if error else 0,
+        error_message=str(error) if error else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def check_is_this_node(name: str, node_id: int) -> None:
+    """Reject a request for the configs of another broker."""
+    digits = name.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        raise InvalidRequest(f"a broker is named by its number, not by {name!r}")
+    if int(name) != node_id:
+        raise InvalidRequest(
+            f"this is broker {node_id}, not broker {name}; send the request to that broker"
+        )

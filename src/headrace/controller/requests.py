@@ -1,0 +1,120 @@
+"""Requests that a controller decides: one table for the node itself, its clients and other nodes.
+
+A row names the function `(image, request, context) -> Decision[response]`. Its module is imported
+by the first request that needs it. A function raises a `KafkaError` that fails the whole request;
+errors of single items are part of the response.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from headrace.controller.config_rules import SettingsRules
+from headrace.controller.decision import ClusterDefaults, Decision
+from headrace.errors import InvalidRequest, KafkaError, error_for
+from headrace.metadata.image import MetadataImage, ResourceType
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.message import Message
+from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker_layers import BrokerLayers
+
+if TYPE_CHECKING:
+    from headrace.controller.sessions import SessionsView
+
+
+class Outcome(Protocol):
+    """The result for one item of a request."""
+
+    error_code: int
+    error_message: str | None
+
+
+def error_in(outcome: Outcome) -> KafkaError | None:
+    """Return the error of one result, or None."""
+    code, message = outcome.error_code, outcome.error_message
+    return error_for(code, message or "") if code else None
+
+
+class Context(NamedTuple):
+    """The facts that a decision uses besides the image and the request."""
+
+    node_id: int
+    settings: BrokerSettings
+    defaults: ClusterDefaults
+    version: int
+    next_offset: int
+    kraft_version: int
+    now_ms: int = 0
+    """The monotonic time."""
+    sessions: "SessionsView | None" = None
+    """The sessions of brokers; None if this node has the only broker."""
+    cluster_id: str | None = None
+    """The cluster's id, which brokers must name; None accepts any."""
+
+    def layers(self, image: MetadataImage) -> BrokerLayers:
+        """Return the layers of this node's configs, which are the defaults of topics."""
+        return BrokerLayers(
+            static=self.settings,
+            dynamic_default=image.configs_of(ResourceType.BROKER, ""),
+            dynamic=image.configs_of(ResourceType.BROKER, str(self.node_id)),
+        )
+
+    def rules(self, image: MetadataImage) -> SettingsRules:
+        """Return the rules for dynamic configs, as this node's settings define them."""
+        return SettingsRules(self.layers(image))
+
+
+Handler = Callable[[MetadataImage, Any, Context], Decision[Any]]
+
+_MODULES = {
+    ApiKey.CREATE_TOPICS: "topic_requests",
+    ApiKey.DELETE_TOPICS: "topic_requests",
+    ApiKey.CREATE_PARTITIONS: "topic_requests",
+    ApiKey.ALTER_CONFIGS: "cluster_requests",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "cluster_requests",
+    ApiKey.UPDATE_FEATURES: "cluster_requests",
+    ApiKey.UNREGISTER_BROKER: "cluster_requests",
+    ApiKey.ELECT_LEADERS: "cluster_requests",
+    ApiKey.ALTER_PARTITION: "partition_requests",
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: "partition_requests",
+    ApiKey.BROKER_REGISTRATION: "node_requests",
+    ApiKey.CONTROLLER_REGISTRATION: "node_requests",
+    ApiKey.BROKER_HEARTBEAT: "node_requests",
+    ApiKey.ALLOCATE_PRODUCER_IDS: "node_requests",
+}
+
+DECIDED = frozenset(_MODULES)
+"""Every request that a controller decides."""
+
+OF_NODES = frozenset(
+    (
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.ALTER_PARTITION,
+    )
+)
+"""The requests that nodes send for themselves. All others come from clients."""
+
+_resolved: dict[int, Handler] = {}
+
+
+def decide(image: MetadataImage, request: Message, context: Context) -> Decision[Any]:
+    """Decide a request by its row of the table."""
+    handler = _resolved.get(request.API_KEY)
+    if handler is None:
+        handler = _resolved[request.API_KEY] = _resolve(request.API_KEY)
+    return handler(image, request, context)
+
+
+def _resolve(key: int) -> Handler:
+    from importlib import import_module
+
+    module = _MODULES.get(ApiKey(key))
+    if module is None:
+        raise InvalidRequest(f"the controller does not serve {ApiKey(key).name}")
+    found: Handler = getattr(
+        import_module(f"headrace.controller.{module}"), ApiKey(key).name.lower()
+    )
+    return found

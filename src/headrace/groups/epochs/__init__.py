@@ -1,0 +1,1 @@
+"""Common parts of consumer, share and streams groups: epochs, target assignments, drafts."""

@@ -1,0 +1,1 @@
+"""Streams groups (KIP-1071): the tasks of a Kafka Streams application."""

@@ -1,0 +1,1 @@
+"""Connections between the nodes of a cluster."""

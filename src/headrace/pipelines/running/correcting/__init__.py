@@ -1,0 +1,1 @@
+"""Corrections of the past: replay, backfill and redrive."""

@@ -1,0 +1,1 @@
+"""Flows as Spark runs them: inputs, batches, expectations and targets."""

@@ -1,0 +1,1 @@
+"""Materialized and merged views."""

@@ -1,0 +1,271 @@
+"""The controller listener: requests of brokers, controllers and tools, one by one per connection.
+
+Every API that a node of Kafka may send gets an answer. An unimplemented API inside an envelope gets
+UNSUPPORTED_VERSION, because a broker waits for each envelope before it sends the next one.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from headrace.controller.requests import DECIDED, OF_NODES
+from headrace.errors import (
+    HeadraceError,
+    InvalidRequest,
+    KafkaError,
+    NotController,
+    NotLeaderOrFollower,
+    UnknownServerError,
+    UnsupportedVersion,
+)
+from headrace.metadata.features import KRAFT_VERSION, SUPPORTED
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.api_messages import request_type_of, response_type_of
+from headrace.protocol.codec import DecodeError, read
+from headrace.protocol.framing import SIZE_BYTES, encode_response, read_request_header
+from headrace.protocol.message import Message
+from headrace.protocol.refusals import refusal_of
+from headrace.protocol.schemas.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from headrace.protocol.schemas.envelope import EnvelopeRequest, EnvelopeResponse
+from headrace.quorum.controller_link import OF_TOOLS
+from headrace.quorum.envelopes import sealed
+
+_log = logging.getLogger(__name__)
+
+FRAME_BYTES_MAX = 100 << 20
+_WAITING_MAX = 64
+_LEVEL_0_FROM = 4
+
+Serve = Callable[[Message, int], Awaitable[Message]]
+"""Serves a request in a version."""
+
+
+class ControllerListener:
+    """Listening sockets for the controller, on the event loop of the quorum."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._servers: list[asyncio.Server] = []
+        self._connections: dict[_Connection, None] = {}
+
+    async def listen(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept connections on bound sockets."""
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            self._servers.append(await loop.create_server(self._connected, sock=sock))
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for connection in list(self._connections):
+            connection.close()
+        self._servers.clear()
+
+    def _connected(self) -> "_Connection":
+        return _Connection(self._serve, self._connections)
+
+
+class _Connection(asyncio.Protocol):
+    """One peer: frames are served in order, and reading pauses while too many wait."""
+
+    def __init__(self, serve: Serve, open_: "dict[_Connection, None]") -> None:
+        self._serve = serve
+        self._open = open_
+        self._buffer = bytearray()
+        self._frames: deque[bytes] = deque()
+        self._serving: asyncio.Task[None] | None = None
+        self._is_paused = False
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # uvloop's has no common base.
+        self._open[self] = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._open.pop(self, None)
+        if self._serving is not None:
+            self._serving.cancel()
+
+    def close(self) -> None:
+        self._transport.abort()
+
+    def pause_writing(self) -> None:
+        """Serve no more requests until the peer has read its answers."""
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        position = 0
+        while len(buffer) - position >= SIZE_BYTES:
+            size = int.from_bytes(buffer[position : position + SIZE_BYTES], signed=True)
+            if not 0 < size <= FRAME_BYTES_MAX:
+                _log.warning("invalid frame size, connection closed", extra={"size": size})
+                self.close()
+                return
+            end = position + SIZE_BYTES + size
+            if end > len(buffer):
+                break
+            self._frames.append(bytes(buffer[position + SIZE_BYTES : end]))
+            position = end
+        del buffer[:position]
+        if len(self._frames) > _WAITING_MAX and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        if self._frames and self._serving is None:
+            self._serving = asyncio.get_running_loop().create_task(self._serve_all())
+
+    async def _serve_all(self) -> None:
+        try:
+            while self._frames:
+                await self._may_write.wait()
+                answer = await answered(self._frames.popleft(), self._serve)
+                self._transport.write(answer)
+                if self._is_paused and len(self._frames) < _WAITING_MAX // 2:
+                    self._is_paused = False
+                    self._transport.resume_reading()
+        except DecodeError as error:
+            fields = {"peer": str(self._transport.get_extra_info("peername")), "error": str(error)}
+            _log.warning("invalid request to the controller, connection closed", extra=fields)
+            self.close()
+        except Exception:
+            fields = {"peer": str(self._transport.get_extra_info("peername"))}
+            _log.exception("answer of the controller failed, connection closed", extra=fields)
+            self.close()
+        finally:
+            self._serving = None
+
+
+async def answered(frame: bytes, serve: Serve) -> bytes:
+    """Return the frame that answers a request; raise `DecodeError` for bytes that are none."""
+    header, position = read_request_header(frame)
+    key, version = header.api_key, header.api_version
+    request_type = request_type_of(key)
+    if key == ApiKey.API_VERSIONS and version not in ApiVersionsRequest.VERSIONS:
+        refusal = ApiVersionsResponse(UnsupportedVersion.code, [_row(ApiKey.API_VERSIONS)])
+        return encode_response(header.correlation_id, key, 0, refusal)
+    if key not in SERVED or request_type is None or version not in request_type.VERSIONS:
+        raise DecodeError(f"API {key} v{version} is not served by a controller")
+    request, _ = read(request_type, version, memoryview(frame), position)
+    response = await _answer(request, version, serve)
+    try:
+        return encode_response(header.correlation_id, key, version, response)
+    except UnsupportedVersion as error:
+        refused = _refused(request, error, version)
+        return encode_response(header.correlation_id, key, version, refused)
+
+
+async def _answer(request: Message, version: int, serve: Serve) -> Message:
+    """Serve a request; its errors become part of the response."""
+    if isinstance(request, EnvelopeRequest):
+        return await _open(request, serve)
+    try:
+        return await _served(request, version, serve)
+    except KafkaError as error:
+        return _refused(request, error, version)
+
+
+async def _served(request: Message, version: int, serve: Serve) -> Message:
+    """Serve a request; every failure is raised as a `KafkaError`."""
+    try:
+        return await serve(request, version)
+    except KafkaError:
+        raise
+    except HeadraceError as error:
+        raise UnknownServerError(str(error)) from error
+    except Exception as error:
+        fields = {"api": ApiKey(request.API_KEY).name}
+        _log.error("request to the controller failed", extra=fields, exc_info=error)
+        raise UnknownServerError("the controller failed; see its log") from error
+
+
+async def _open(envelope: EnvelopeRequest, serve: Serve) -> EnvelopeResponse:
+    """Serve the request in an envelope."""
+    try:
+        header, position = read_request_header(envelope.request_data)
+        request_type = request_type_of(header.api_key)
+        version = header.api_version
+        is_known = header.api_key in FORWARDED and request_type is not None
+        if not is_known or request_type is None or version not in request_type.VERSIONS:
+            raise UnsupportedVersion(f"API {header.api_key} v{version} cannot be forwarded here")
+        data = memoryview(envelope.request_data)
+        request, _ = read(request_type, version, data, position)
+    except DecodeError:
+        return EnvelopeResponse(error_code=InvalidRequest.code)
+    except KafkaError as error:
+        return EnvelopeResponse(error_code=error.code)
+    try:
+        answer = await _served(request, version, serve)
+    except (NotController, NotLeaderOrFollower):
+        return EnvelopeResponse(error_code=NotController.code)
+    except KafkaError as error:
+        answer = _refused(request, error, version)
+    return sealed(envelope, answer)
+
+
+def _refused(request: Message, error: KafkaError, version: int) -> Message:
+    return refusal_of(response_type_of(type(request)))(request, error, version)
+
+
+OF_RAFT = frozenset(
+    (
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.UPDATE_RAFT_VOTER,
+        *OF_TOOLS,
+    )
+)
+"""Requests that the raft core answers."""
+
+FORWARDED = (DECIDED | OF_TOOLS) - OF_NODES
+"""Requests of clients that brokers forward."""
+
+SERVED = DECIDED | OF_RAFT | {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE}
+
+
+def api_versions(
+    features_epoch: int, levels: dict[str, int], version: int = ApiVersionsRequest.VERSIONS[-1]
+) -> ApiVersionsResponse:
+    """Return the APIs and features of a controller.
+
+    Before version 4 clients cannot read a feature whose lowest level is 0.
+    """
+    return ApiVersionsResponse(
+        api_keys=[_row(key) for key in sorted(SERVED)],
+        supported_features=[
+            SupportedFeatureKey(name, *one)
+            for name, one in SUPPORTED.items()
+            if one[0] or version >= _LEVEL_0_FROM
+        ],
+        finalized_features_epoch=features_epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name, level, level) for name, level in levels.items() if level
+        ],
+    )
+
+
+def _row(key: ApiKey) -> ApiVersion:
+    request = request_type_of(key)
+    assert request is not None, "a served API has a request"
+    return ApiVersion(int(key), request.VERSIONS[0], request.VERSIONS[-1])
+
+
+def features_of(levels: Mapping[str, int], kraft_version: int) -> dict[str, int]:
+    """Return the levels in use, with that of the quorum itself."""
+    return {**levels, KRAFT_VERSION: kraft_version}

@@ -1,0 +1,78 @@
+"""The parts of a quorum that deal with other nodes; a node that is alone has none of them.
+
+The controller listener serves them, the network reaches them, and while this controller leads, it
+watches the brokers and makes the decisions that no request asks for.
+"""
+
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.controller.descriptions import describe_controllers
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.message import Message
+from headrace.protocol.schemas.describe_cluster import DescribeClusterRequest
+from headrace.quorum.broker_watch import BrokerWatch
+from headrace.quorum.listener import OF_RAFT, ControllerListener, api_versions, features_of
+from headrace.quorum.older_versions import in_version
+from headrace.quorum.upkeep import ControllerUpkeep
+
+if TYPE_CHECKING:
+    from headrace.controller.controller import Controller
+    from headrace.quorum.metadata_quorum import MetadataQuorum
+    from headrace.runtime.clock import Clock
+
+
+class OtherNodes:
+    """The listener for other nodes, and a controller's watch over brokers."""
+
+    def __init__(
+        self,
+        quorum: "MetadataQuorum",
+        controller: "Controller",
+        clock: "Clock",
+        *,
+        is_controller: bool,
+    ) -> None:
+        self._quorum = quorum
+        self._controller = controller
+        self._listener = ControllerListener(self.serve)
+        self.upkeep = ControllerUpkeep(controller, clock)
+        self._watch: BrokerWatch | None = None
+        if is_controller:
+            self._watch = BrokerWatch(quorum.node_id, self.upkeep.broker_gone)
+
+    async def start(self, sockets: Sequence[socket.socket]) -> None:
+        """Serve the controller listeners on bound sockets, and watch the brokers."""
+        await self._listener.listen(sockets)
+        if self._watch is not None:
+            watch = self._watch
+            self._controller.on_published(lambda delta, image: watch.follow(image))
+
+    async def stop_watching(self) -> None:
+        if self._watch is not None:
+            await self._watch.close()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    async def serve(self, request: Message, version: int) -> Message:
+        """Serve a request on the controller listener."""
+        key = request.API_KEY
+        if key == ApiKey.API_VERSIONS:
+            image = self._controller.image
+            levels = features_of(image.features, self._quorum.kraft_version)
+            return api_versions(image.offset, levels, version)
+        if isinstance(request, DescribeClusterRequest):
+            return describe_controllers(
+                self._controller.image,
+                request,
+                cluster_id=self._quorum.local.cluster_id,
+                leader_id=self._quorum.leadership.leader_id,
+                listener=self._quorum.local.listener,
+            )
+        if key in OF_RAFT:
+            answer: Message = in_version(await self._quorum.ask(request), version)
+            return answer
+        response: Message = await self._controller.ask(request, version)
+        return response

@@ -1,0 +1,1 @@
+"""Replication of partitions: leaders, followers, in-sync replicas and the high watermark."""

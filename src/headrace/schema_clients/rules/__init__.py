@@ -1,0 +1,1 @@
+"""The rules of data contracts: conditions on values, and changes made to them."""

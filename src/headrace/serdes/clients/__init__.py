@@ -1,1 +1,0 @@
-"""Serializers and deserializers by a schema registry, for confluent-kafka and for our client."""

@@ -1,1 +1,0 @@
-"""The rules of data contracts at work: conditions that values meet, and changes made to them."""

@@ -1,0 +1,164 @@
+"""Reads `server.properties` into broker settings, and applies dynamic configs to them.
+
+A name that Kafka lacks is an error with the nearest name. A name that only Kafka has is a warning.
+So a file for Kafka works unchanged, and every typo is noticed.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from headrace.errors import InvalidConfig
+from headrace.settings.broker import (
+    BROKER_CONFIGS,
+    DYNAMIC_BROKER_CONFIGS,
+    BrokerSettings,
+    field_name,
+)
+from headrace.settings.definitions import nearest
+from headrace.settings.node_rules import check_node, questionable
+
+_CLEANER_BUFFER_MIN = 1 << 20
+
+
+def load(
+    properties: Mapping[str, str], places: Mapping[str, str] | None = None
+) -> tuple[BrokerSettings, list[str]]:
+    """Settings and warnings from a properties file; one error lists all mistakes.
+
+    `places` maps properties to their place, such as `server.properties line 7`.
+    """
+    at = places or {}
+    given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
+    others = {name: text for name, text in properties.items() if name not in BROKER_CONFIGS}
+    values: dict[str, Any] = {}
+    warnings: list[str] = []
+    mistakes: list[str] = []
+    for name in properties:
+        try:
+            if name in given:
+                values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
+            else:
+                warnings.append(_placed(_explain(name, others[name]), [name], at))
+        except InvalidConfig as mistake:
+            mistakes.append(_placed(str(mistake), [name], at))
+    if mistakes:
+        raise InvalidConfig("\n".join(mistakes))
+    values.setdefault("node_id", values.get("broker_id", 1))
+    settings = BrokerSettings(**values, given=given, ignored=_without_secrets(others))
+    try:
+        check(settings)
+    except InvalidConfig as mistake:
+        # These rules relate several properties and name them.
+        named = [name for name in at if re.search(rf"\b{re.escape(name)}\b", str(mistake))]
+        raise InvalidConfig(_placed(str(mistake), named, at)) from mistake
+    return settings, [*warnings, *questionable(settings)]
+
+
+def _placed(text: str, names: Iterable[str], places: Mapping[str, str]) -> str:
+    found = [places[name] for name in names if name in places]
+    return f"{', '.join(found)}: {text}" if found else text
+
+
+def check(settings: BrokerSettings) -> None:
+    """Check the rules that join several properties."""
+    check_node(settings)
+    _check_directories(settings)
+    check_logs(settings)
+    check_groups(settings)
+
+
+def with_dynamic(
+    settings: BrokerSettings,
+    cluster_default: Mapping[str, str],
+    broker: Mapping[str, str],
+) -> BrokerSettings:
+    """The settings with the dynamic configs applied.
+
+    Both layers were validated when they were stored. Values that this version cannot apply are
+    left out, so that a directory of another version still starts.
+    """
+    values: dict[str, Any] = {}
+    for name, text in {**cluster_default, **broker}.items():
+        if name in DYNAMIC_BROKER_CONFIGS:
+            try:
+                values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
+            except InvalidConfig:
+                continue
+    return msgspec.structs.replace(settings, **values)
+
+
+def _explain(name: str, text: str) -> str:
+    """A warning for a property that Headrace ignores; raises if Kafka has no such property."""
+    from headrace.settings import kafka_properties  # Large, and seldom needed.
+
+    reason = kafka_properties.reason_unsupported(name)
+    if reason is None:
+        hint = nearest(name, [*BROKER_CONFIGS, *kafka_properties.names()])
+        raise InvalidConfig(f"{name} is not a broker property{hint}")
+    definition = kafka_properties.definitions().get(name)
+    if definition is not None:
+        definition.read(text)  # An invalid value is an error even if the property has no effect.
+    return f"{name} is ignored: {reason}"
+
+
+def _without_secrets(properties: Mapping[str, str]) -> dict[str, str | None]:
+    if not properties:
+        return {}
+    from headrace.settings.kafka_properties import is_sensitive
+
+    return {name: None if is_sensitive(name) else text for name, text in properties.items()}
+
+
+def _check_directories(settings: BrokerSettings) -> None:
+    """Reject URLs of object stores, which would become local folders of that name."""
+    given = {
+        "log.dirs" if settings.log_dirs is not None else "log.dir": settings.directories,
+        "metadata.log.dir": (settings.metadata_directory,),
+    }
+    for name, paths in given.items():
+        for path in paths:
+            if "://" in path:
+                raise InvalidConfig(
+                    f"{name}: {path} is not a directory; mount other storage, and give its path"
+                )
+
+
+def check_groups(settings: BrokerSettings) -> None:
+    """Check that the defaults of groups are within the limits of groups."""
+    for kind in ("consumer", "share", "streams"):
+        for interval in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
+            name, low, high = (f"group.{kind}.{limit}{interval}" for limit in ("", "min.", "max."))
+            value, least, most = (getattr(settings, field_name(one)) for one in (name, low, high))
+            if not least <= value <= most:
+                raise InvalidConfig(
+                    f"{name} ({value}) must be between {low} ({least}) and {high} ({most})"
+                )
+    members, sessions = settings.group_share_max_size, settings.group_share_max_share_sessions
+    if sessions < members:
+        raise InvalidConfig(
+            f"group.share.max.share.sessions ({sessions}) must be at least group.share.max.size "
+            f"({members}), so that every member of a group can have a session"
+        )
+
+
+def check_logs(settings: BrokerSettings) -> None:
+    if settings.retention_ms == 0:
+        raise InvalidConfig("log.retention.ms must be -1 (unlimited) or at least 1")
+    shortest = settings.log_cleaner_min_compaction_lag_ms
+    longest = settings.log_cleaner_max_compaction_lag_ms
+    if shortest > longest:
+        raise InvalidConfig(
+            f"log.cleaner.min.compaction.lag.ms ({shortest}) must not exceed "
+            f"log.cleaner.max.compaction.lag.ms ({longest})"
+        )
+    if settings.log_cleaner_threads < 1:
+        raise InvalidConfig("log.cleaner.threads must be at least 1")
+    least_bytes = _CLEANER_BUFFER_MIN * settings.log_cleaner_threads
+    if settings.log_cleaner_dedupe_buffer_size <= least_bytes:
+        raise InvalidConfig(
+            f"log.cleaner.dedupe.buffer.size must be more than {least_bytes}, which is 1 MB for "
+            f"each of log.cleaner.threads, not {settings.log_cleaner_dedupe_buffer_size}"
+        )

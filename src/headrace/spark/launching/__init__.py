@@ -1,0 +1,1 @@
+"""The start of a Spark session, local and on clusters."""

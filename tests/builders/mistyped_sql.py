@@ -1,0 +1,66 @@
+"""Queries with mistyped words, and odd ones that only look as if they had some."""
+
+MISTYPED = [
+    ("SELCT * FROM STREAM(sources.orders)", "SELCT", "SELECT"),
+    ("WTIH a AS (SELECT 1) SELECT * FROM a", "WTIH", "WITH"),
+    ("WITH a AS (SELET 1) SELECT * FROM a", "SELET", "SELECT"),
+    ("SELECT n FROM (SELCT * FROM raw.x)", "SELCT", "SELECT"),
+    ("SELECT n FROM (slect id FROM raw.x)", "slect", "SELECT"),
+    ("SELECT * FORM STREAM(sources.orders)", "FORM", "FROM"),
+    ("SELECT id, value FORM STREAM(sources.orders)", "FORM", "FROM"),
+    ("SELECT o.* form STREAM sources.orders", "form", "FROM"),
+    ("SELECT count(*) FORM raw.orders", "FORM", "FROM"),
+    ("SELECT count(*) FORM (SELECT 1)", "FORM", "FROM"),
+    ("SELECT id FRM orders", "FRM", "FROM"),
+    ("SELECT id FROM raw.x WHRE price > 0", "WHRE", "WHERE"),
+    ("SELECT id FROM raw.x o WEHRE 0 < price", "WEHRE", "WHERE"),
+    ("SELECT id FROM raw.x WHERE a > 1 ADN b = 2", "ADN", "AND"),
+    ("SELECT id FROM raw.x WHERE a = 'x' ADN b = 2", "ADN", "AND"),
+    ("SELECT id FROM raw.x WHERE a IS NULL ADN b = 2", "ADN", "AND"),
+    ("SELECT id FROM raw.x WHERE a LKE 'x%'", "LKE", "LIKE"),
+    ("SELECT a JION_ FROM x JION y", "JION", "JOIN"),
+    ("SELECT CASE WHEN a THNE 1 ELSE 2 END FROM x", "THNE", "THEN"),
+    ("SELECT id, count(*) FROM raw.x GROUPP BY id", "GROUPP", "GROUP"),
+    ("SELECT id FROM raw.x WHERE price > 0 ODER BY id", "ODER", "ORDER"),
+    ("SELECT id, count(*) FROM raw.x GROPU BY 1 HAVNG count(*) > 1", "GROPU", "GROUP"),
+    ("SELECT id, count(*) FROM raw.x GROUP BY id HAVNG count(*) > 1", "HAVNG", "HAVING"),
+    ("SELECT rank() OVER (PARTITON BY a ORDER BY b) FROM x", "PARTITON", "PARTITION"),
+    ("SELECT id FROM raw.x LIMT 10", "LIMT", "LIMIT"),
+]
+"""The query, the word that is wrong, and the one that was meant."""
+
+UNMATCHED = [
+    ("SELECT (a\nFROM x", "1: this ( is not closed"),
+    ("SELECT a)\nFROM x", "1: this ) closes nothing"),
+    ("SELECT\na[1) FROM x", "2: this ) closes nothing"),
+    ("SELECT a\nFROM (SELECT b[0 FROM x)", "2: this ) closes nothing"),
+]
+"""The query, and the message about it."""
+
+ODD = [
+    "SELECT form, whre FROM raw.x",
+    "SELECT id form FROM raw.x whre",
+    "SELECT price * form oder FROM x",
+    "SELECT groupp by FROM x",
+    "SELECT * FROM groupp by (a, b)",
+    "SELECT * FROM form stream(a, b)",
+    "SELECT * FROM x form (a, b)",
+    "SELECT * FROM x form (select)",
+    "SELECT * FROM x LATERAL VIEW explode(a) whre form",
+    "SELECT * FROM x LATERAL VIEW explode(a) groupp by",
+    "SELECT * FROM (selct t JOIN y)",
+    "SELECT (selct, b) FROM x",
+    "SELECT extract(day FROM ts) FROM x",
+    "SELECT DATE '2026-01-01' form, X'1F' whre FROM x",
+    "SELECT 'a' 'b' form FROM x",
+    "SELECT a FROM x WHERE ts > now() - INTERVAL 1 DAY",
+    "SELECT a FROM STREAM(x) WATERMARK ts DELAY OF INTERVAL 1 MINUTE form",
+    "SELECT a FROM x TABLESAMPLE (5 ROWS) form WHERE b",
+    "SELECT ')' -- (\nFROM x /* ( */",
+    "SELECT a -- ( \\\n ( still the comment\nFROM x",
+    "FROM x |> WHERE a > 1 |> SELECT a",
+    "(SELECT 1) UNION ALL (SELECT 2)",
+    "VALUES (1), (2)",
+    "TABLE raw.x",
+    "SHOW TABLES",
+]
