@@ -192,6 +192,9 @@ def main(directory: Path) -> None:
         "The messages that consumers put into the metadata and assignment bytes of a classic group."
     )
     write(schemas / "records" / "consumer_protocol.py", Module(title, protocol).source())
+    title = "The principal of a client, as envelopes contain it."
+    principals = [definitions["DefaultPrincipalData"]]
+    write(schemas / "records" / "principals.py", Module(title, principals).source())
     formatted = [schemas, PROTOCOL / "api_keys.py"]
     subprocess.run([sys.executable, "-m", "ruff", "format", "-q", *formatted], check=True)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headrace.replication.partitions import Partitions
     from headrace.runtime.clock import Clock
     from headrace.runtime.tasks import Tasks
+    from headrace.security.access import Authorizer
     from headrace.settings.broker import BrokerSettings
     from headrace.storage.directories import LogDirectories
 
@@ -52,6 +53,8 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     directories: "LogDirectories"
     partitions: "Partitions"
     flusher: "Flusher"
+    authorizer: "Authorizer | None" = None
+    """Decides what clients may do; None grants everything."""
     # Metadata and topics.
     metadata_answers: "MetadataAnswers"
     topic_creation: "TopicCreation"

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Protocol
 from headrace.broker.frame_buffers import LARGE_FRAME_BYTES, FrameBuffer, FrameBuffers, Frames
 from headrace.errors import HeadraceError
 from headrace.runtime.addresses import address_text
+from headrace.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
     import asyncio
@@ -96,6 +97,7 @@ class Connection:
         "listener",
         "on_abandoned",
         "port",
+        "principal",
         "produce_shape",
         "repeated",
         "software",
@@ -127,6 +129,7 @@ class Connection:
         self.fd = sock.fileno()
         self.host, self.port = peer
         self.listener = listener
+        self.principal = ANONYMOUS
         self.software = ("unknown", "unknown")  # Name and version from ApiVersions v3.
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_shape: ProduceShape | None = None  # The shape of its last Produce request.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from headrace.replication.delayed import Attempt, Delayed, Watched
+from headrace.security.access import OPEN, Access
+from headrace.security.principals import Caller, Principal
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 class AnsweredConnection(Hashable, Protocol):
     """The part of a connection that these handlers use."""
 
+    host: str
     listener: str
+    principal: Principal
     closed: bool
     produce_shape: "ProduceShape | None"
 
@@ -49,6 +53,14 @@ class DirectCall(msgspec.Struct, gc=False):
     version: int
     correlation_id: int
     parked_ns: int = 0
+
+    @property
+    def access(self) -> Access:
+        """The rights of the client."""
+        authorizer = self.broker.authorizer
+        if authorizer is None:
+            return OPEN
+        return Access(authorizer, Caller(self.connection.principal, self.connection.host))
 
     def park(self, on_abandoned: Callable[[], None] | None = None) -> None:
         """Answer later; until then the connection serves no other request."""

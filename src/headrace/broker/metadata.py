@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.quorum.figures import QuorumFigures
     from headrace.quorum.quorum_node import QuorumNode
     from headrace.runtime.loop_thread import LoopThread
+    from headrace.security.principals import Caller
 
 _log = logging.getLogger(__name__)
 
@@ -68,9 +69,14 @@ class ClusterMetadata:
         """Call back with each new image, and its difference from the one before."""
         self._listeners.append(listener)
 
-    async def ask(self, request: Message, version: int | None = None) -> Any:
-        """Return the active controller's response; raise its error if the whole request fails."""
-        return await self.run(self._node.ask(request, version))
+    async def ask(
+        self, request: Message, version: int | None = None, caller: "Caller | None" = None
+    ) -> Any:
+        """Return the active controller's response; raise its error if the whole request fails.
+
+        `caller` is the client that sent the request; None if the node asks for itself.
+        """
+        return await self.run(self._node.ask(request, version, caller))
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the quorum on its loop."""

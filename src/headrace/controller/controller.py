@@ -28,6 +28,8 @@ from headrace.raft.messages import Leadership
 from headrace.raft.replicas import VoterHistory
 from headrace.runtime.clock import Clock
 from headrace.runtime.durations import Durations
+from headrace.security.access import OPEN, Access, Authorizer
+from headrace.security.principals import Caller
 from headrace.settings.broker import BrokerSettings
 
 if TYPE_CHECKING:
@@ -98,6 +100,8 @@ class Controller:
         self.quorum = quorum
         self.settings = settings
         """Defaults of topics and configs; replaced when the node's settings change."""
+        self.authorizer: Authorizer | None = None
+        """Decides what clients may do; None grants everything."""
         self.is_leading = False
         self.sessions: BrokerSessions | None = None
         """The sessions of brokers while this controller decides; a broker alone has none."""
@@ -135,8 +139,13 @@ class Controller:
         """Call back, on the loop, with each new image and what changed."""
         self._listeners.append(callback)
 
-    async def ask(self, request: Message, version: int | None = None) -> Any:
-        """Decide a request; returns the response when the records are committed and published."""
+    async def ask(
+        self, request: Message, version: int | None = None, caller: Caller | None = None
+    ) -> Any:
+        """Decide a request; returns the response when the records are committed and published.
+
+        `caller` is the client that sent the request; None if this node asks for itself.
+        """
         now_ms, sessions = self._clock.monotonic_ms(), self.sessions
         if sessions is not None:
             sessions.heard(request, now_ms)
@@ -150,6 +159,7 @@ class Controller:
             now_ms=now_ms,
             sessions=None if sessions is None else sessions.view,
             cluster_id=self._cluster_id,
+            access=OPEN if caller is None else Access(self.authorizer, caller),
         )
         raised = None
         if request.API_KEY == ApiKey.UPDATE_FEATURES:

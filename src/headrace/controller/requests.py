@@ -14,6 +14,7 @@ from headrace.errors import InvalidRequest, KafkaError, error_for
 from headrace.metadata.image import MetadataImage, ResourceType
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.message import Message
+from headrace.security.access import OPEN, Access
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_layers import BrokerLayers
 
@@ -49,6 +50,8 @@ class Context(NamedTuple):
     """The sessions of brokers; None if this node has the only broker."""
     cluster_id: str | None = None
     """The cluster's id, which brokers must name; None accepts any."""
+    access: Access = OPEN
+    """The rights of the client; every right for a node's own requests."""
 
     def layers(self, image: MetadataImage) -> BrokerLayers:
         """Return the layers of this node's configs, which are the defaults of topics."""

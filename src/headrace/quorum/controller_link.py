@@ -21,6 +21,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.api_messages import response_type_of
 from headrace.protocol.message import Message
 from headrace.quorum.older_versions import in_version
+from headrace.security.principals import UNKNOWN_CALLER
 
 if TYPE_CHECKING:
     from headrace.controller.controller import Controller
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from headrace.protocol.schemas.envelope import EnvelopeResponse
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.raft.messages import Leadership
+    from headrace.security.principals import Caller
 
 TIMEOUT_S = 30.0
 _PAUSE_S = 0.02
@@ -47,9 +49,16 @@ class ControllerLink:
         self._channels: dict[tuple[str, int, bool], Channel] = {}
 
     async def ask(
-        self, request: Message, version: int | None = None, *, timeout_s: float = TIMEOUT_S
+        self,
+        request: Message,
+        version: int | None = None,
+        caller: "Caller | None" = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
     ) -> Any:
         """Return the response of the active controller; raise the error of a response as a whole.
+
+        `caller` is the client that sent the request; None if the node asks for itself.
 
         Without a controller in time the error is REQUEST_TIMED_OUT, which clients retry.
         """
@@ -58,7 +67,7 @@ class ControllerLink:
         while True:
             left_s = deadline - asyncio.get_running_loop().time()
             try:
-                return await self.ask_once(request, version, timeout_s=max(left_s, 0.1))
+                return await self.ask_once(request, version, caller, timeout_s=max(left_s, 0.1))
             except (NotController, NotLeaderOrFollower, PeerUnreachable) as error:
                 if asyncio.get_running_loop().time() + pause_s >= deadline:
                     raise RequestTimedOut(
@@ -68,7 +77,12 @@ class ControllerLink:
             pause_s = min(pause_s * 2, _PAUSE_S_MAX)
 
     async def ask_once(
-        self, request: Message, version: int | None = None, *, timeout_s: float = TIMEOUT_S
+        self,
+        request: Message,
+        version: int | None = None,
+        caller: "Caller | None" = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
     ) -> Any:
         """Ask the present controller, without repeating the request."""
         if self._controller.is_leading:
@@ -76,7 +90,7 @@ class ControllerLink:
                 newest = request.VERSIONS[-1]
                 answer = _checked(await self._quorum.ask(request))
                 return in_version(answer, newest if version is None else version)
-            return await self._controller.ask(request, version)
+            return await self._controller.ask(request, version, caller)
         leader = self._quorum.leadership.node
         if leader is None or leader.id == self._quorum.node_id:
             raise NotController("the metadata quorum has no leader")
@@ -84,7 +98,7 @@ class ControllerLink:
         channel = self._channel(leader.host, leader.port, is_heartbeat=is_heartbeat)
         if request.API_KEY in OF_NODES:
             return _checked(await channel.ask(request, version=version, timeout_s=timeout_s))
-        return await self._forward(channel, request, version, timeout_s)
+        return await self._forward(channel, request, version, caller, timeout_s)
 
     def led_by(self, leadership: "Leadership") -> None:
         """Give up requests to an earlier leader, which may be paused: they are repeated."""
@@ -100,12 +114,17 @@ class ControllerLink:
         self._channels.clear()
 
     async def _forward(
-        self, channel: "Channel", request: Message, version: int | None, timeout_s: float
+        self,
+        channel: "Channel",
+        request: Message,
+        version: int | None,
+        caller: "Caller | None",
+        timeout_s: float,
     ) -> Any:
         from headrace.quorum.envelopes import enclosed, opened
 
         chosen = request.VERSIONS[-1] if version is None else version
-        envelope = enclosed(request, chosen, self._client_id)
+        envelope = enclosed(request, chosen, self._client_id, caller or UNKNOWN_CALLER)
         response: EnvelopeResponse = await channel.ask(envelope, timeout_s=timeout_s)
         _checked(response)
         answer = response_type_of(type(request))

@@ -4,7 +4,11 @@ An envelope contains the client's request with its header, and the principal of 
 response contains the embedded response with its header.
 """
 
-from headrace.protocol.codec import decode
+import struct
+from ipaddress import ip_address
+
+from headrace.errors import PrincipalDeserializationFailure
+from headrace.protocol.codec import DecodeError, decode, encode
 from headrace.protocol.framing import (
     SIZE_BYTES,
     encode_request,
@@ -14,16 +18,41 @@ from headrace.protocol.framing import (
 )
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.envelope import EnvelopeRequest, EnvelopeResponse
+from headrace.protocol.schemas.records.principals import DefaultPrincipalData
+from headrace.security.principals import UNKNOWN_CALLER, Caller, Principal
 
-_PRINCIPAL_VERSION = b"\0\0"
-_ANONYMOUS = _PRINCIPAL_VERSION + b"\x05User" + b"\x0aANONYMOUS" + b"\0" + b"\0"
-_LOOPBACK = bytes((127, 0, 0, 1))
+_PRINCIPAL_VERSION = struct.Struct(">h")
 
 
-def enclosed(request: Message, version: int, client_id: str | None) -> EnvelopeRequest:
-    """Put a request into an envelope; clients have no names without security."""
+def enclosed(
+    request: Message, version: int, client_id: str | None, caller: Caller = UNKNOWN_CALLER
+) -> EnvelopeRequest:
+    """Put a request of a client into an envelope."""
     frame = encode_request(request, version, 0, client_id)
-    return EnvelopeRequest(frame[SIZE_BYTES:], _ANONYMOUS, _LOOPBACK)
+    return EnvelopeRequest(
+        frame[SIZE_BYTES:], encoded_principal(caller.principal), ip_address(caller.host).packed
+    )
+
+
+def encoded_principal(principal: Principal) -> bytes:
+    """Return a principal in the form of Kafka's default principal builder."""
+    version = DefaultPrincipalData.VERSIONS[-1]
+    data = DefaultPrincipalData(principal.type, principal.name, principal.is_token_authenticated)
+    return _PRINCIPAL_VERSION.pack(version) + encode(data, version)
+
+
+def caller_in(envelope: EnvelopeRequest) -> Caller:
+    """Return the client in an envelope; raise PRINCIPAL_DESERIALIZATION_FAILURE if it is none."""
+    data = memoryview(envelope.request_principal or b"")
+    try:
+        (version,) = _PRINCIPAL_VERSION.unpack_from(data)
+        if version not in DefaultPrincipalData.VERSIONS:
+            raise ValueError(f"version {version} of principals is unknown")
+        found = decode(DefaultPrincipalData, version, data[_PRINCIPAL_VERSION.size :])
+        host = str(ip_address(envelope.client_host_address))
+    except (struct.error, DecodeError, ValueError) as error:
+        raise PrincipalDeserializationFailure(f"an envelope names no client: {error}") from error
+    return Caller(Principal(found.type, found.name, found.token_authenticated), host)
 
 
 def opened(response: EnvelopeResponse, answer: type[Message], key: int, version: int) -> Message:

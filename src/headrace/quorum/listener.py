@@ -36,7 +36,8 @@ from headrace.protocol.schemas.api_versions import (
 )
 from headrace.protocol.schemas.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.quorum.controller_link import OF_TOOLS
-from headrace.quorum.envelopes import sealed
+from headrace.quorum.envelopes import caller_in, sealed
+from headrace.security.principals import ANONYMOUS, UNKNOWN_CALLER, Caller
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +45,8 @@ FRAME_BYTES_MAX = 100 << 20
 _WAITING_MAX = 64
 _LEVEL_0_FROM = 4
 
-Serve = Callable[[Message, int], Awaitable[Message]]
-"""Serves a request in a version."""
+Serve = Callable[[Message, int, Caller], Awaitable[Message]]
+"""Serves a request in a version for a caller."""
 
 
 class ControllerListener:
@@ -86,10 +87,13 @@ class _Connection(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._transport: asyncio.Transport
+        self._caller = UNKNOWN_CALLER
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's has no common base.
         self._open[self] = None
+        peer = transport.get_extra_info("peername")
+        self._caller = Caller(ANONYMOUS, str(peer[0]) if peer else UNKNOWN_CALLER.host)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open.pop(self, None)
@@ -132,7 +136,7 @@ class _Connection(asyncio.Protocol):
         try:
             while self._frames:
                 await self._may_write.wait()
-                answer = await answered(self._frames.popleft(), self._serve)
+                answer = await answered(self._frames.popleft(), self._serve, self._caller)
                 self._transport.write(answer)
                 if self._is_paused and len(self._frames) < _WAITING_MAX // 2:
                     self._is_paused = False
@@ -149,7 +153,7 @@ class _Connection(asyncio.Protocol):
             self._serving = None
 
 
-async def answered(frame: bytes, serve: Serve) -> bytes:
+async def answered(frame: bytes, serve: Serve, caller: Caller = UNKNOWN_CALLER) -> bytes:
     """Return the frame that answers a request; raise `DecodeError` for bytes that are none."""
     header, position = read_request_header(frame)
     key, version = header.api_key, header.api_version
@@ -160,7 +164,7 @@ async def answered(frame: bytes, serve: Serve) -> bytes:
     if key not in SERVED or request_type is None or version not in request_type.VERSIONS:
         raise DecodeError(f"API {key} v{version} is not served by a controller")
     request, _ = read(request_type, version, memoryview(frame), position)
-    response = await _answer(request, version, serve)
+    response = await _answer(request, version, serve, caller)
     try:
         return encode_response(header.correlation_id, key, version, response)
     except UnsupportedVersion as error:
@@ -168,20 +172,20 @@ async def answered(frame: bytes, serve: Serve) -> bytes:
         return encode_response(header.correlation_id, key, version, refused)
 
 
-async def _answer(request: Message, version: int, serve: Serve) -> Message:
+async def _answer(request: Message, version: int, serve: Serve, caller: Caller) -> Message:
     """Serve a request; its errors become part of the response."""
     if isinstance(request, EnvelopeRequest):
         return await _open(request, serve)
     try:
-        return await _served(request, version, serve)
+        return await _served(request, version, serve, caller)
     except KafkaError as error:
         return _refused(request, error, version)
 
 
-async def _served(request: Message, version: int, serve: Serve) -> Message:
+async def _served(request: Message, version: int, serve: Serve, caller: Caller) -> Message:
     """Serve a request; every failure is raised as a `KafkaError`."""
     try:
-        return await serve(request, version)
+        return await serve(request, version, caller)
     except KafkaError:
         raise
     except HeadraceError as error:
@@ -195,6 +199,7 @@ async def _served(request: Message, version: int, serve: Serve) -> Message:
 async def _open(envelope: EnvelopeRequest, serve: Serve) -> EnvelopeResponse:
     """Serve the request in an envelope."""
     try:
+        caller = caller_in(envelope)
         header, position = read_request_header(envelope.request_data)
         request_type = request_type_of(header.api_key)
         version = header.api_version
@@ -208,7 +213,7 @@ async def _open(envelope: EnvelopeRequest, serve: Serve) -> EnvelopeResponse:
     except KafkaError as error:
         return EnvelopeResponse(error_code=error.code)
     try:
-        answer = await _served(request, version, serve)
+        answer = await _served(request, version, serve, caller)
     except (NotController, NotLeaderOrFollower):
         return EnvelopeResponse(error_code=NotController.code)
     except KafkaError as error:

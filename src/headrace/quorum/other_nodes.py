@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headrace.controller.controller import Controller
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.runtime.clock import Clock
+    from headrace.security.principals import Caller
 
 
 class OtherNodes:
@@ -56,7 +57,7 @@ class OtherNodes:
     def close(self) -> None:
         self._listener.close()
 
-    async def serve(self, request: Message, version: int) -> Message:
+    async def serve(self, request: Message, version: int, caller: "Caller") -> Message:
         """Serve a request on the controller listener."""
         key = request.API_KEY
         if key == ApiKey.API_VERSIONS:
@@ -74,5 +75,5 @@ class OtherNodes:
         if key in OF_RAFT:
             answer: Message = in_version(await self._quorum.ask(request), version)
             return answer
-        response: Message = await self._controller.ask(request, version)
+        response: Message = await self._controller.ask(request, version, caller)
         return response

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.quorum.network import QuorumNetwork
     from headrace.quorum.other_nodes import OtherNodes
     from headrace.runtime.clock import Clock
+    from headrace.security.principals import Caller
     from headrace.settings.broker import BrokerSettings
     from headrace.storage.resources import Resources
 
@@ -243,9 +244,11 @@ class QuorumNode:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def ask(self, request: Message, version: int | None = None) -> Any:
+    async def ask(
+        self, request: Message, version: int | None = None, caller: "Caller | None" = None
+    ) -> Any:
         """Ask the active controller, wherever it is."""
-        return await self.link.ask(request, version)
+        return await self.link.ask(request, version, caller)
 
 
 def configured_voters(settings: "BrokerSettings", local: LocalReplica) -> VoterSet:

@@ -4,14 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.client.acls import (
-    AclBinding,
-    AclFilter,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
 from headrace.client.admin import Admin
 from headrace.client.cluster import Cluster
 from headrace.errors import ClusterAuthorizationFailed, SecurityDisabled
@@ -34,6 +26,14 @@ from headrace.protocol.schemas.describe_acls import (
     DescribeAclsResponse,
 )
 from headrace.protocol.schemas.metadata import MetadataRequest, MetadataResponse
+from headrace.security.acls import (
+    AclBinding,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 from tests.unit.client.scripted import connected, knowing_all, versions
 
 RULE = AclBinding(

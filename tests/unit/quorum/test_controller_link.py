@@ -37,6 +37,7 @@ from headrace.quorum.listener import ControllerListener, api_versions
 from headrace.quorum.quorum_node import QuorumNode
 from headrace.raft.messages import Leadership
 from headrace.raft.replicas import Node
+from headrace.security.principals import Caller
 from tests.builders.metadata_nodes import formatted, started
 from tests.builders.metadata_quorums import CLUSTER_ID, directory_id
 from tests.builders.quorum_nodes import HOST, bound, node_in, port_of, until
@@ -180,7 +181,7 @@ class FlawedController:
         self.waiting = asyncio.Event()
         self.listener = ControllerListener(self.serve)
 
-    async def serve(self, request: Message, version: int) -> Message:
+    async def serve(self, request: Message, version: int, caller: Caller) -> Message:
         if request.API_KEY == ApiKey.API_VERSIONS:
             return api_versions(0, {})
         self.asked.append(request)
@@ -241,10 +242,10 @@ class TestFaults:
         hold = asyncio.Event()
         serve = controller.serve
 
-        async def slow(request: Message, version: int) -> Message:
+        async def slow(request: Message, version: int, caller: Caller) -> Message:
             if isinstance(request, CreateTopicsRequest):
                 await hold.wait()
-            return await serve(request, version)
+            return await serve(request, version, caller)
 
         listener = ControllerListener(slow)
         sock = bound()
@@ -263,11 +264,11 @@ class TestFaults:
         paused, next_ = FlawedController([]), FlawedController([])
         is_asked = asyncio.Event()
 
-        async def pause(request: Message, version: int) -> Message:
+        async def pause(request: Message, version: int, caller: Caller) -> Message:
             if request.API_KEY != ApiKey.API_VERSIONS:
                 is_asked.set()
                 await asyncio.Event().wait()
-            return await paused.serve(request, version)
+            return await paused.serve(request, version, caller)
 
         first, second = bound(), bound()
         paused_listener = ControllerListener(pause)

@@ -14,6 +14,7 @@ from headrace.errors import (
     InconsistentClusterId,
     InvalidRequest,
     NotController,
+    PrincipalDeserializationFailure,
     StaleBrokerEpoch,
     UnknownServerError,
     UnsupportedVersion,
@@ -37,18 +38,20 @@ from headrace.protocol.schemas.create_topics import (
 from headrace.protocol.schemas.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.protocol.schemas.metadata import MetadataRequest
 from headrace.protocol.uuids import ZERO
-from headrace.quorum.envelopes import enclosed, opened
+from headrace.quorum.envelopes import enclosed, encoded_principal, opened
 from headrace.quorum.listener import FRAME_BYTES_MAX, ControllerListener, Serve, answered
 from headrace.quorum.quorum_node import QuorumNode
 from headrace.raft import messages
 from headrace.raft.log import OffsetAndEpoch
 from headrace.raft.replicas import ReplicaKey
+from headrace.security.principals import ANONYMOUS, Caller
 from tests.builders.metadata_nodes import active, formatted, image_in
 from tests.builders.metadata_quorums import CLUSTER_ID, directory_id, setting
 from tests.builders.quorum_nodes import HOST, bound, node_in, port_of
 from tests.builders.virtual_time import LoopClock, in_virtual_time
 
 OBSERVER = ReplicaKey(9, b"9" * 16)
+LOOPBACK = b"\x7f\0\0\1"
 DESCRIBE = describe_quorum.DescribeQuorumRequest(
     [
         describe_quorum.DescribeQuorumRequestTopicData(
@@ -217,19 +220,34 @@ class TestEnvelopes:
     ) -> None:
         """A broker waits for each envelope before it sends the next one."""
         async with serving(tmp_path) as (_, channel):
-            response = await channel.ask(EnvelopeRequest(data, b"\0\0", b"\x7f\0\0\1"))
+            response = await channel.ask(
+                EnvelopeRequest(data, encoded_principal(ANONYMOUS), LOOPBACK)
+            )
             assert response.error_code == error.code  # type: ignore[attr-defined]
             assert (await channel.ask(DESCRIBE)).error_code == 0
 
+    @pytest.mark.parametrize(
+        ("principal", "host"),
+        [(b"", LOOPBACK), (b"\0\1\0\0\0\0", LOOPBACK), (encoded_principal(ANONYMOUS), b"\1")],
+        ids=["no principal", "a principal of a newer version", "no address"],
+    )
+    async def test_an_envelope_must_name_its_client(
+        self, tmp_path: Path, principal: bytes, host: bytes
+    ) -> None:
+        data = encode_request(DESCRIBE, 2, 1)[SIZE_BYTES:]
+        async with serving(tmp_path) as (_, channel):
+            response = await channel.ask(EnvelopeRequest(data, principal, host))
+            assert response.error_code == PrincipalDeserializationFailure.code
+
     async def test_a_standby_answers_not_controller(self) -> None:
-        async def serve(request: Message, version: int) -> Message:
+        async def serve(request: Message, version: int, caller: Caller) -> Message:
             raise NotController("another node leads the metadata quorum")
 
         answer = await envelope_served_by(serve)
         assert answer.error_code == NotController.code
 
     async def test_a_failure_of_the_controller_is_an_error_of_the_request(self) -> None:
-        async def serve(request: Message, version: int) -> Message:
+        async def serve(request: Message, version: int, caller: Caller) -> Message:
             raise ZeroDivisionError
 
         answer = await envelope_served_by(serve)
@@ -273,7 +291,7 @@ class TestConnections:
     async def test_a_peer_that_reads_no_answers_is_served_no_further(self) -> None:
         served = 0
 
-        async def serve(request: Message, version: int) -> Message:
+        async def serve(request: Message, version: int, caller: Caller) -> Message:
             nonlocal served
             served += 1
             return fetch.FetchResponse(
@@ -399,7 +417,7 @@ class TestHostileFrames:
             )
             frame = encode_request(request, 2, 7, "x")[SIZE_BYTES:]
 
-            async def serve(asked: Message, version: int) -> Message:
+            async def serve(asked: Message, version: int, caller: Caller) -> Message:
                 answer: Message = await replica.ask(asked)
                 return answer
 

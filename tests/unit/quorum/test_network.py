@@ -14,6 +14,7 @@ from headrace.raft.effects import Request
 from headrace.raft.log import OffsetAndEpoch
 from headrace.raft.messages import Leadership
 from headrace.raft.replicas import Node, ReplicaKey
+from headrace.security.principals import Caller
 from tests.builders.quorum_nodes import HOST, bound, port_of, until
 
 
@@ -40,7 +41,7 @@ class Peer:
         self.port = port_of(sock)
         await self._listener.listen([sock])
 
-    async def serve(self, request: Message, version: int) -> Message:
+    async def serve(self, request: Message, version: int, caller: Caller) -> Message:
         if request.API_KEY == 18:
             return api_versions(0, {})
         self.asked.append(request)

@@ -16,6 +16,8 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.error_codes import ErrorCodes, error_codes_of
 from headrace.protocol.message import Message
 from headrace.protocol.refusals import Refusal, refusal_of
+from headrace.security.access import OPEN, Access
+from headrace.security.principals import Caller, Principal
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -33,6 +35,7 @@ class Peer(Protocol):
     port: int
     listener: str
     software: tuple[str, str]
+    principal: Principal
 
 
 class Call(msgspec.Struct, gc=False):
@@ -46,6 +49,20 @@ class Call(msgspec.Struct, gc=False):
     @property
     def listener(self) -> str:
         return self.peer.listener
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(self.peer.principal, self.peer.host)
+
+    @property
+    def access(self) -> Access:
+        """The rights of the client."""
+        authorizer = self.broker.authorizer
+        return OPEN if authorizer is None else Access(authorizer, self.caller)
+
+    async def ask_controller(self, request: Message) -> Any:
+        """Forward a request of the client to the active controller."""
+        return await self.broker.controller.ask(request, self.version, self.caller)
 
 
 class Registration(msgspec.Struct, frozen=True):

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.responses import Response
 
-from headrace.client.acls import AclBinding, AclFilter, PatternType, Permission, ResourceType
-from headrace.client.acls import Operation as AclOperation
 from headrace.client.admin import Admin
 from headrace.http.operations import Parameter
 from headrace.rest.errors import bad_request, check, invalid_payload
 from headrace.rest.routing import Routes
 from headrace.rest.v3.resources import AclData, Collection, shown_type
 from headrace.rest.v3.routing import CLUSTER, Context, delete, get, post
+from headrace.security.acls import AclBinding, AclFilter, PatternType, Permission, ResourceType
+from headrace.security.acls import Operation as AclOperation
 
 E = TypeVar("E", bound=IntEnum)
 

@@ -56,6 +56,8 @@ from headrace.replication.delayed import WakeUps
 from headrace.replication.metrics import TopicMetrics
 from headrace.replication.partitions import Partitions
 from headrace.runtime.tasks import Tasks
+from headrace.security.access import OPEN, Access, Authorizer
+from headrace.security.principals import ANONYMOUS, Caller
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -78,6 +80,7 @@ class FixedPeer:
         self.port = 40_000
         self.listener = LISTENER
         self.software = ("unknown", "unknown")
+        self.principal = ANONYMOUS
 
 
 class HandClock:
@@ -112,9 +115,12 @@ class InstantController:
         self.defaults = ClusterDefaults.of(settings)
         self.kraft_version = 1
         self.decisions = 0
+        self.authorizer: Authorizer | None = None
         self.on_published: Callable[[ImageDelta, MetadataImage], None] = lambda delta, image: None
 
-    async def ask(self, request: Message, version: int | None = None) -> Any:
+    async def ask(
+        self, request: Message, version: int | None = None, caller: Caller | None = None
+    ) -> Any:
         await asyncio.sleep(0)
         if isinstance(request, DescribeQuorumRequest):
             return in_version(
@@ -127,6 +133,7 @@ class InstantController:
             version=request.VERSIONS[-1] if version is None else version,
             next_offset=self.image.offset + 1,
             kraft_version=self.kraft_version,
+            access=OPEN if caller is None else Access(self.authorizer, caller),
         )
         decision = decide(self.image, request, context)
         self.decisions += 1
@@ -199,6 +206,10 @@ class UnitBroker:
     @property
     def settings(self) -> BrokerSettings:
         return self.configs.settings
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        return self.controller.authorizer
 
     def _new_group_shard(self, partition: int) -> GroupShard:
         return GroupShard(lambda: self.settings, lambda: self.image, self.metrics.coordinators)

@@ -21,6 +21,7 @@ from headrace.protocol.schemas.produce import (
     TopicProduceData,
 )
 from headrace.runtime.durations import Durations
+from headrace.security.principals import ANONYMOUS
 from headrace.storage.config import LogConfig
 from tests.builders.logs import NOW, batch_of
 from tests.builders.replicated_partitions import LEADER, SECOND, THIRD, ReplicatedNode
@@ -35,6 +36,8 @@ class Producing:
 
     listener = "PLAINTEXT"
     peer = "10.0.0.9:40000"
+    host = "10.0.0.9"
+    principal = ANONYMOUS
     closed = False
 
     def __init__(self) -> None:

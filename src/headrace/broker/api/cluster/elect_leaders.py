@@ -27,5 +27,7 @@ def _refuse(request: ElectLeadersRequest, error: KafkaError, version: int) -> El
 @api(ApiKey.ELECT_LEADERS, versions=range(3), refuse=_refuse)
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
     check_deadline(request.timeout_ms)
-    response: ElectLeadersResponse = await call.broker.controller.ask(request, call.version)
+    response: ElectLeadersResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

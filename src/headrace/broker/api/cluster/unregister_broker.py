@@ -12,5 +12,7 @@ from headrace.protocol.schemas.unregister_broker import (
 async def unregister_broker(
     request: UnregisterBrokerRequest, call: Call
 ) -> UnregisterBrokerResponse:
-    response: UnregisterBrokerResponse = await call.broker.controller.ask(request, call.version)
+    response: UnregisterBrokerResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

@@ -10,5 +10,7 @@ from headrace.protocol.schemas.update_features import UpdateFeaturesRequest, Upd
 
 @api(ApiKey.UPDATE_FEATURES, versions=range(3))
 async def update_features(request: UpdateFeaturesRequest, call: Call) -> UpdateFeaturesResponse:
-    response: UpdateFeaturesResponse = await call.broker.controller.ask(request, call.version)
+    response: UpdateFeaturesResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

@@ -45,7 +45,7 @@ async def alter_each(
                 stored.append(place)
     if stored:
         wanted = type(request)([resources[place] for place in stored], request.validate_only)
-        response = await call.broker.controller.ask(wanted, call.version)
+        response = await call.ask_controller(wanted)
         errors |= dict(zip(stored, map(error_in, response.responses), strict=True))
     return [_row(new_row, one, errors[place]) for place, one in enumerate(resources)]
 

@@ -10,5 +10,7 @@ from headrace.protocol.schemas.add_raft_voter import AddRaftVoterRequest, AddRaf
 
 @api(ApiKey.ADD_RAFT_VOTER, versions=range(2))
 async def add_raft_voter(request: AddRaftVoterRequest, call: Call) -> AddRaftVoterResponse:
-    response: AddRaftVoterResponse = await call.broker.controller.ask(request, call.version)
+    response: AddRaftVoterResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

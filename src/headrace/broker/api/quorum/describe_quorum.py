@@ -19,7 +19,9 @@ from headrace.protocol.schemas.describe_quorum import (
 @api(ApiKey.DESCRIBE_QUORUM, versions=range(3))
 async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
     if _asked(request) == [(METADATA_TOPIC, 0)]:
-        response: DescribeQuorumResponse = await call.broker.controller.ask(request, call.version)
+        response: DescribeQuorumResponse = await call.broker.controller.ask(
+            request, call.version, call.caller
+        )
         return response
     return DescribeQuorumResponse(
         topics=[

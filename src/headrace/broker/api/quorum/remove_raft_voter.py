@@ -13,5 +13,7 @@ from headrace.protocol.schemas.remove_raft_voter import (
 
 @api(ApiKey.REMOVE_RAFT_VOTER, versions=range(1))
 async def remove_raft_voter(request: RemoveRaftVoterRequest, call: Call) -> RemoveRaftVoterResponse:
-    response: RemoveRaftVoterResponse = await call.broker.controller.ask(request, call.version)
+    response: RemoveRaftVoterResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

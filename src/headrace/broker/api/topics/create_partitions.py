@@ -23,5 +23,7 @@ async def create_partitions(
     request: CreatePartitionsRequest, call: Call
 ) -> CreatePartitionsResponse:
     check_deadline(request.timeout_ms)
-    response: CreatePartitionsResponse = await call.broker.controller.ask(request, call.version)
+    response: CreatePartitionsResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

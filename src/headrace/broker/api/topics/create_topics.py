@@ -19,5 +19,7 @@ def _refuse(request: CreateTopicsRequest, error: KafkaError, version: int) -> Cr
 @api(ApiKey.CREATE_TOPICS, versions=range(2, 8), refuse=_refuse)
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     check_deadline(request.timeout_ms)
-    response: CreateTopicsResponse = await call.broker.controller.ask(request, call.version)
+    response: CreateTopicsResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response

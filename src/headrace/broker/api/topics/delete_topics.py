@@ -29,5 +29,7 @@ def _refuse(request: DeleteTopicsRequest, error: KafkaError, version: int) -> De
 @api(ApiKey.DELETE_TOPICS, versions=range(1, 7), refuse=_refuse)
 async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     check_deadline(request.timeout_ms)
-    response: DeleteTopicsResponse = await call.broker.controller.ask(request, call.version)
+    response: DeleteTopicsResponse = await call.broker.controller.ask(
+        request, call.version, call.caller
+    )
     return response
