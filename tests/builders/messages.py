@@ -22,7 +22,13 @@ INTEGERS = {
     "int64": (-(1 << 63), (1 << 63) - 1),
 }
 KIO_TIMES = {
+    "expiry_time_period_ms": -1,
+    "expiry_timestamp_ms": 0,
+    "issue_timestamp_ms": 0,
     "log_append_time_ms": -1,
+    "max_lifetime_ms": -1,
+    "max_timestamp_ms": 0,
+    "renew_period_ms": -1,
     "retention_time_ms": -1,
     "session_lifetime_ms": 0,
     "transaction_start_time_ms": 0,
