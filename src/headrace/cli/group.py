@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "records": "Show a record with its batch, list producers, delete records.",
     "groups": "List, describe, reset and delete groups.",
     "transactions": "List and describe transactions, abort hanging ones.",
+    "acls": "List, add and remove the rules of who may do what.",
+    "quotas": "List, set and remove quotas of users, clients and addresses.",
     "log": "Dump the files of a log as text, list segments and directories.",
     "cluster": "Describe a cluster, check its health, elect leaders, change controllers.",
     "pipelines": "Create, check, draw, test and run pipelines on Spark.",

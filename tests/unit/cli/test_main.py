@@ -25,7 +25,9 @@ def test_starting_imports_nothing_that_a_node_does_not_need() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", ["topics", "configs", "offsets", "log", "cluster", "records"])
+@pytest.mark.parametrize(
+    "command", ["acls", "cluster", "configs", "log", "offsets", "quotas", "records", "topics"]
+)
 def test_administration_needs_neither_rich_nor_librdkafka(command: str) -> None:
     check = (
         f"import sys, headrace.cli.{command}, headrace.client.admin;"

@@ -1,0 +1,162 @@
+"""The commands about rights, users, quotas and tokens on an Apache Kafka with an authorizer."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.integration.cli.commands import Done, run
+from tests.processes.kafka import KafkaRelease
+from tests.processes.kafka_tools import KafkaTools, running_tools
+from tests.processes.nodes import HOST, Kafka, Node, free_port
+
+PASSWORD = "a, b=c \u00e4"
+
+
+class Guarded(NamedTuple):
+    """A Kafka with an authorizer, Kafka's tools, and a listener for logins by SCRAM."""
+
+    node: Node
+    login_address: str
+    tools: KafkaTools
+
+    def ok(self, *words: str, stdin: bytes = b"") -> Done:
+        """Run a command as the super user; it must succeed."""
+        done = run(self.node.address, *words, stdin=stdin)
+        assert done.code == 0, done.err
+        return done
+
+    def kafka(self, script: str, *words: str) -> str:
+        return self.tools.run(script, "--bootstrap-server", self.node.address, *words)
+
+    def as_user(self, user: str, password: str, *words: str, stdin: bytes = b"") -> Done:
+        """Run a command with a login by SCRAM."""
+        login = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": user,
+            "sasl.password": password,
+        }
+        options = [f"-X{name}={value}" for name, value in login.items()]
+        return run(self.login_address, *words, *options, stdin=stdin)
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    kafka_release: KafkaRelease, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
+    node = Node(Kafka(), tmp_path_factory.mktemp("ruled"), {})
+    port = free_port()
+    listeners = {"PLAINTEXT": node.port, "SASL_PLAINTEXT": port, "CONTROLLER": node.controller_port}
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    login = "listener.name.sasl_plaintext"
+    node.settings |= {
+        "listeners": ",".join(f"{name}://{HOST}:{at}" for name, at in listeners.items()),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,"
+        "CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+        f"{login}.scram-sha-256.sasl.jaas.config": f"{module} required;",
+        f"{login}.scram-sha-512.sasl.jaas.config": f"{module} required;",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "delegation.token.secret.key": "secret-of-tests",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    try:
+        node.start()
+        with running_tools(kafka_release) as tools:
+            yield Guarded(node, f"{HOST}:{port}", tools)
+    finally:
+        if node.is_running:
+            node.kill()
+
+
+def test_rules_are_added_listed_and_removed(guarded: Guarded) -> None:
+    """SEC-7: the rules are those that kafka-acls shows."""
+    added = guarded.ok(
+        *("acls", "add", "--allow-principal", "ada", "--producer", "--topic", "bills")
+    )
+    assert "allows User:ada Write on topic bills from every host" in added.out
+    shown = guarded.kafka("kafka-acls", "--list", "--topic", "bills")
+    for operation in ("WRITE", "CREATE", "DESCRIBE"):
+        expected = f"principal=User:ada, host=*, operation={operation}, permissionType=ALLOW"
+        assert expected in shown
+    listed = guarded.ok("acls", "list", "--topic", "bills", "--json").document
+    assert {rule["operation"] for rule in listed} == {"Write", "Create", "Describe"}
+    guarded.ok(
+        *("acls", "remove", "--allow-principal", "ada", "--operation", "write"),
+        *("--topic", "bills", "--yes"),
+    )
+    assert "WRITE" not in guarded.kafka("kafka-acls", "--list", "--topic", "bills")
+    guarded.ok("acls", "remove", "--topic", "bills", "--yes")
+    assert guarded.ok("acls", "list", "--topic", "bills", "--json").document == []
+
+
+def test_rules_of_kafka_acls_are_listed_and_removed(guarded: Guarded) -> None:
+    guarded.kafka(
+        *("kafka-acls", "--add", "--deny-principal", "User:eve", "--deny-host", "10.0.0.7"),
+        *("--operation", "DescribeConfigs", "--topic", "pay", "--resource-pattern-type"),
+        "prefixed",
+    )
+    (rule,) = guarded.ok(
+        "acls", "list", "--topic", "payments", "--pattern", "match", "--json"
+    ).document
+    assert rule == {
+        "resource_type": "topic",
+        "resource_name": "pay",
+        "pattern_type": "prefixed",
+        "principal": "User:eve",
+        "host": "10.0.0.7",
+        "operation": "DescribeConfigs",
+        "permission": "deny",
+    }
+    removed = guarded.ok(
+        "acls", "remove", "--deny-principal", "eve", "--topic", "pay", "--prefixed", "--yes"
+    )
+    assert removed.out.startswith("removed: denies User:eve DescribeConfigs")
+    assert guarded.ok("acls", "remove", "--topic", "pay", "--prefixed").out == "no such rule\n"
+
+
+def test_every_type_of_resource_takes_rules(guarded: Guarded) -> None:
+    for resource, operation in (
+        (("--group", "billing"), "read"),
+        (("--cluster",), "idempotent-write"),
+        (("--transactional-id", "copier"), "two-phase-commit"),
+        (("--delegation-token", "abc"), "describe"),
+        (("--user-principal", "bob"), "create-tokens"),
+    ):
+        guarded.ok("acls", "add", "--allow-principal", "ada", "--operation", operation, *resource)
+        (rule,) = guarded.ok("acls", "list", *resource, "--json").document
+        assert rule["operation"].lower() == operation.replace("-", "")
+        guarded.ok("acls", "remove", *resource, "--yes")
+
+
+def test_quotas_are_set_listed_and_removed(guarded: Guarded) -> None:
+    """QUO-2: the quotas are those that kafka-configs shows."""
+    guarded.ok(
+        *("quotas", "set", "--user", "ada", "--client-id", "loader"),
+        *("producer_byte_rate=1MB", "request_percentage=12.5"),
+    )
+    guarded.ok("quotas", "set", "--default-user", "consumer_byte_rate=2MB")
+    guarded.ok("quotas", "set", "--ip", "10.0.0.7", "connection_creation_rate=20")
+    shown = guarded.kafka(
+        *("kafka-configs", "--describe", "--entity-type", "users", "--entity-name", "ada"),
+        *("--entity-type", "clients", "--entity-name", "loader"),
+    )
+    assert "producer_byte_rate=1000000.0" in shown
+    assert "request_percentage=12.5" in shown
+    listed = guarded.ok("quotas", "list", "--json").document
+    assert {"entity": {"user": None}, "values": {"consumer_byte_rate": 2e6}} in listed
+    assert {"entity": {"ip": "10.0.0.7"}, "values": {"connection_creation_rate": 20.0}} in listed
+    assert "user ada, client-id loader" in guarded.ok("quotas", "list").out
+    guarded.ok("quotas", "remove", "--user", "ada", "--client-id", "loader", "request_percentage")
+    (left,) = guarded.ok("quotas", "list", "--user", "ada", "--json").document
+    assert left["values"] == {"producer_byte_rate": 1e6}
+    for owner in (
+        ("--user", "ada", "--client-id", "loader"),
+        ("--default-user",),
+        ("--ip", "10.0.0.7"),
+    ):
+        guarded.ok("quotas", "remove", *owner)
+    assert guarded.ok("quotas", "list", "--json").document == []
+    assert "has no quota" in guarded.ok("quotas", "remove", "--user", "ada").out
