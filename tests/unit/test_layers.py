@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "headrace"
 ROWS = (
     {"errors", "runtime", "settings"},
     {"protocol"},
-    {"security", "storage", "serdes"},
+    {"quotas", "security", "storage", "serdes"},
     {"raft"},
     {"metadata"},
     {"metadata.log"},
