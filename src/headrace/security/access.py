@@ -32,8 +32,20 @@ _ERRORS: dict[ResourceType, type[KafkaError]] = {
 class Authorizer(Protocol):
     """Decides by rules. Any thread may ask."""
 
-    def allows(self, caller: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Return whether the caller may do an operation on a resource."""
+    def allows(
+        self,
+        caller: Caller,
+        operation: Operation,
+        kind: ResourceType,
+        name: str,
+        *,
+        is_audited: bool = True,
+    ) -> bool:
+        """Return whether the caller may do an operation on a resource.
+
+        `is_audited` is false where the caller asked for no access to that resource: a list leaves
+        it out, or an answer names the operations that are allowed.
+        """
         ...
 
     def allows_any(self, caller: Caller, operation: Operation, kind: ResourceType) -> bool:
@@ -55,16 +67,21 @@ class Access:
         """True if every right is granted because the node has no authorizer."""
         return self._authorizer is None
 
-    def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+    def allows(
+        self, operation: Operation, kind: ResourceType, name: str, *, is_audited: bool = True
+    ) -> bool:
+        """Return whether the caller has a right; see `Authorizer.allows` for `is_audited`."""
         authorizer = self._authorizer
-        return authorizer is None or authorizer.allows(self.caller, operation, kind, name)
+        return authorizer is None or authorizer.allows(
+            self.caller, operation, kind, name, is_audited=is_audited
+        )
 
     def allows_any(self, operation: Operation, kind: ResourceType) -> bool:
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows_any(self.caller, operation, kind)
 
-    def allows_on_cluster(self, operation: Operation) -> bool:
-        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    def allows_on_cluster(self, operation: Operation, *, is_audited: bool = True) -> bool:
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_audited=is_audited)
 
     def check(self, operation: Operation, kind: ResourceType, name: str) -> None:
         """Raise the error of the resource's type unless the caller has the right."""
@@ -76,7 +93,7 @@ class Access:
 
     def operations_on(self, kind: ResourceType, name: str, operations: Iterable[Operation]) -> int:
         """Return the granted operations as a bit field: bit n is operation n."""
-        return sum(1 << one for one in operations if self.allows(one, kind, name))
+        return sum(1 << one for one in operations if self.allows(one, kind, name, is_audited=False))
 
 
 OPEN = Access(None)

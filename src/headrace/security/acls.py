@@ -1,11 +1,22 @@
 """The vocabulary of access control lists, with the numbers of Kafka's protocol."""
 
 from enum import IntEnum
+from typing import Self
 
 import msgspec
 
+from headrace.protocol.schemas.records.metadata import AccessControlEntryRecord
 
-class ResourceType(IntEnum):
+
+class _Code(IntEnum):
+    """A number of the protocol; numbers of newer releases become UNKNOWN, which is 0."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls(0) if isinstance(value, int) and value else None
+
+
+class ResourceType(_Code):
     """Type of the resource that a rule applies to."""
 
     UNKNOWN = 0
@@ -18,7 +29,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-class PatternType(IntEnum):
+class PatternType(_Code):
     """Matching of a rule's name; MATCH and ANY are for searches only."""
 
     UNKNOWN = 0
@@ -28,7 +39,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class Operation(IntEnum):
+class Operation(_Code):
     """Operation that a rule allows or denies."""
 
     UNKNOWN = 0
@@ -49,7 +60,7 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
-class Permission(IntEnum):
+class Permission(_Code):
     """Allow or deny; a denial takes precedence."""
 
     UNKNOWN = 0
@@ -87,3 +98,45 @@ class AclFilter(msgspec.Struct, frozen=True):
     host: str | None = None
     operation: Operation = Operation.ANY
     permission: Permission = Permission.ANY
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if a part of the filter has a number of no meaning."""
+        return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
+
+    def matches(self, binding: AclBinding) -> bool:
+        """Return whether a rule matches, as Kafka defines it."""
+        return (
+            self._matches_resource(binding)
+            and self.principal in (None, binding.principal)
+            and self.host in (None, binding.host)
+            and self.operation in (Operation.ANY, binding.operation)
+            and self.permission in (Permission.ANY, binding.permission)
+        )
+
+    def _matches_resource(self, binding: AclBinding) -> bool:
+        if self.resource_type not in (ResourceType.ANY, binding.resource_type):
+            return False
+        wanted, given, name = self.pattern_type, binding.pattern_type, self.resource_name
+        if wanted not in (PatternType.ANY, PatternType.MATCH, given):
+            return False
+        if name is None or name == binding.resource_name:
+            return True
+        if wanted is not PatternType.MATCH:
+            return False
+        if given is PatternType.LITERAL:
+            return binding.resource_name == WILDCARD
+        return given is PatternType.PREFIXED and name.startswith(binding.resource_name)
+
+
+def binding_in(record: AccessControlEntryRecord) -> AclBinding:
+    """Return the rule in a record of the metadata."""
+    return AclBinding(
+        ResourceType(record.resource_type),
+        record.resource_name,
+        PatternType(record.pattern_type),
+        record.principal,
+        record.host,
+        Operation(record.operation),
+        Permission(record.permission_type),
+    )

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import msgspec
 
 USER = "User"
+GROUP = "Group"
+"""The type of principals in rules that apply to all members of a group."""
 
 
 class Principal(msgspec.Struct, frozen=True, gc=False):
@@ -14,6 +16,8 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
     name: str
     is_token_authenticated: bool = False
     """True if the client used a delegation token, with which it cannot create others."""
+    groups: tuple[str, ...] = ()
+    """The groups that a token or certificate names. An envelope cannot carry them."""
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
