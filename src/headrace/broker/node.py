@@ -29,7 +29,6 @@ from headrace.broker.produce.shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.registered_schemas import RegisteredSchemas
 from headrace.broker.registration import (
-    PLAINTEXT,
     bind_controllers,
     broker_registration,
     controller_endpoint,
@@ -59,6 +58,7 @@ from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
+from headrace.settings.listener_security import listener_security
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Node:
         for listener in settings.broker_listeners:
             _, port = self.server.bind(listener.name, listener.host, listener.port)
             advertised = settings.advertised.get(listener.name, listener)
-            endpoints.append(endpoint_of(advertised, port))
+            endpoints.append(endpoint_of(settings, advertised, port))
         return endpoints
 
     async def _bind_metrics_port(self) -> None:
@@ -261,7 +261,9 @@ class Node:
         self._is_registering = True
         if node.is_controller:
             endpoints = [
-                Endpoint(one.name, one.host, one.port, PLAINTEXT)
+                Endpoint(
+                    one.name, one.host, one.port, listener_security(settings, one.name).protocol
+                )
                 for one in node.quorum.local.endpoints
             ]
             request = controller_registration(self.node_id, endpoints)

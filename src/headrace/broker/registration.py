@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from headrace.errors import KafkaError
+from headrace.errors import InvalidConfig, KafkaError
 from headrace.metadata.features import SUPPORTED
 from headrace.metadata.image import Endpoint
 from headrace.protocol.message import Message
@@ -26,11 +26,11 @@ from headrace.protocol.schemas.assign_replicas_to_dirs import (
 from headrace.protocol.uuids import Uuid, random_uuid
 from headrace.runtime.addresses import bound_socket
 from headrace.settings.broker import BrokerSettings
-from headrace.settings.listeners import Listener
+from headrace.settings.listener_security import listener_security
+from headrace.settings.listeners import Listener, SecurityProtocol
 
 _log = logging.getLogger(__name__)
 
-PLAINTEXT = 0
 _CONTROLLER_PORT = 9093  # Registered for a quorum of one, which needs no port.
 ASSIGNMENTS_MAX = 2_250
 """Replicas in one AssignReplicasToDirs request."""
@@ -39,10 +39,13 @@ _FIRST_WAIT_S = 0.1
 _WAIT_S_MAX = 10.0
 
 
-def endpoint_of(listener: Listener, bound_port: int) -> Endpoint:
+def endpoint_of(settings: BrokerSettings, listener: Listener, bound_port: int) -> Endpoint:
     """Return the address of a listener for other machines; its port may be any free one."""
     host = _reachable_host() if listener.is_every_interface else listener.host
-    return Endpoint(listener.name, host, listener.port or bound_port, PLAINTEXT)
+    protocol = listener_security(settings, listener.name).protocol
+    if protocol.has_tls:
+        raise InvalidConfig(f"listeners: {listener} uses TLS, which no port speaks yet")
+    return Endpoint(listener.name, host, listener.port or bound_port, protocol)
 
 
 def bind_controllers(settings: BrokerSettings) -> list[tuple[Endpoint, socket.socket]]:
@@ -53,15 +56,17 @@ def bind_controllers(settings: BrokerSettings) -> list[tuple[Endpoint, socket.so
     for listener in settings.controller_listeners:
         sock, port = bound_socket(listener.host, listener.port)
         advertised = settings.advertised.get(listener.name, listener)
-        bound.append((endpoint_of(advertised, port), sock))
+        bound.append((endpoint_of(settings, advertised, port), sock))
     return bound
 
 
 def controller_endpoint(settings: BrokerSettings) -> Endpoint:
     """The address of this node's controller; a quorum of one needs no connection to it."""
     for listener in settings.controller_listeners:
-        return endpoint_of(settings.advertised.get(listener.name, listener), listener.port)
-    return Endpoint(settings.controller_listener_names[0], "localhost", _CONTROLLER_PORT, PLAINTEXT)
+        advertised = settings.advertised.get(listener.name, listener)
+        return endpoint_of(settings, advertised, listener.port)
+    name = settings.controller_listener_names[0]
+    return Endpoint(name, "localhost", _CONTROLLER_PORT, SecurityProtocol.PLAINTEXT)
 
 
 def _reachable_host() -> str:

@@ -28,7 +28,13 @@ from headrace.settings.definitions import (
     not_empty,
     one_of,
 )
-from headrace.settings.listeners import PROTOCOLS, Listener, parse_listeners, parse_protocol_map
+from headrace.settings.listeners import (
+    PROTOCOLS,
+    Listener,
+    SecurityProtocol,
+    parse_listeners,
+    parse_protocol_map,
+)
 from headrace.settings.quorum_addresses import (
     ControllerAddress,
     parse_bootstrap_servers,
@@ -37,7 +43,9 @@ from headrace.settings.quorum_addresses import (
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 SHORT, LONG, DOUBLE, LIST = ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
+PASSWORD = ConfigType.PASSWORD
 
+PLAINTEXT = SecurityProtocol.PLAINTEXT.name
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -69,6 +77,11 @@ def live(kind: ConfigType, validator: Validator | None = None) -> Rules:
 def per_broker(kind: ConfigType, validator: Validator | None = None) -> Rules:
     """Rules of a property that may change at run time, but differs from broker to broker."""
     return Rules(kind, UpdateMode.PER_BROKER, validator, is_internal=False)
+
+
+def per_listener(kind: ConfigType, validator: Validator | None = None) -> Rules:
+    """Rules of a property that may change at run time, for one listener at a time."""
+    return Rules(kind, UpdateMode.PER_LISTENER, validator, is_internal=False)
 
 
 def _log_levels(value: Value) -> str | None:
@@ -136,6 +149,55 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     security_inter_broker_protocol: Annotated[str, fixed(STRING, one_of(*PROTOCOLS)),
         "The security protocol between brokers, if inter.broker.listener.name is not set."
     ] = "PLAINTEXT"
+
+    # TLS; listener.name.NAME. before a name makes it a property of one listener.
+    ssl_client_auth: Annotated[str, per_broker(STRING, one_of("required", "requested", "none")),
+        "Client certificates of listeners with the protocol SSL: none, requested or required. A "
+        "SASL_SSL listener uses only the property with its own prefix."] = "none"
+    ssl_keystore_type: Annotated[str, per_listener(STRING),
+        "The format of the keystore: PEM, PKCS12 or JKS. PKCS12 needs the extra security."
+    ] = "JKS"
+    ssl_keystore_location: Annotated[str | None, per_listener(STRING),
+        "The file with the private key and the certificate chain of this node."] = None
+    ssl_keystore_password: Annotated[str | None, per_listener(PASSWORD),
+        "The password of the keystore; PEM files have none."] = None
+    ssl_keystore_key: Annotated[str | None, per_listener(PASSWORD),
+        "The private key in PEM form, instead of a keystore file."] = None
+    ssl_keystore_certificate_chain: Annotated[str | None, per_listener(PASSWORD),
+        "The certificate chain in PEM form, for ssl.keystore.key."] = None
+    ssl_key_password: Annotated[str | None, per_listener(PASSWORD),
+        "The password of the private key, if it is encrypted."] = None
+    ssl_truststore_type: Annotated[str, per_listener(STRING),
+        "The format of the truststore: PEM, PKCS12 or JKS."] = "JKS"
+    ssl_truststore_location: Annotated[str | None, per_listener(STRING),
+        "The file with the authorities whose certificates are trusted; those of the system if "
+        "there is no truststore."] = None
+    ssl_truststore_password: Annotated[str | None, per_listener(PASSWORD),
+        "The password of the truststore; PEM files have none."] = None
+    ssl_truststore_certificates: Annotated[str | None, per_listener(PASSWORD),
+        "The trusted authorities in PEM form, instead of a truststore file."] = None
+    ssl_protocol: Annotated[str, per_broker(STRING, one_of("TLS", "TLSv1.2", "TLSv1.3")),
+        "The newest TLS version; TLSv1.2 disables TLSv1.3 also if it is in ssl.enabled.protocols."
+    ] = "TLSv1.3"
+    ssl_enabled_protocols: Annotated[
+        tuple[str, ...], per_broker(LIST, each_of("TLSv1.2", "TLSv1.3")),
+        "The TLS versions; older ones are not supported."] = ("TLSv1.2", "TLSv1.3")
+    ssl_cipher_suites: Annotated[tuple[str, ...], per_broker(LIST),
+        "The cipher suites of TLSv1.2, by the names of the IANA or of OpenSSL; the secure ones of "
+        "OpenSSL if empty."] = ()
+    ssl_endpoint_identification_algorithm: Annotated[str, per_broker(STRING),
+        "The check of host names in the certificates of other nodes: https, or none if empty."
+    ] = "https"
+    ssl_principal_mapping_rules: Annotated[str, fixed(STRING),
+        "Rules from the subject of a client certificate to the name of its principal, such as "
+        "RULE:^CN=([^,]+),.*$/$1/L,DEFAULT; the first that matches applies."] = "DEFAULT"
+    ssl_allow_dn_changes: Annotated[bool, fixed(BOOLEAN),
+        "Allows a new certificate at run time to have another subject."] = False
+    ssl_allow_san_changes: Annotated[bool, fixed(BOOLEAN),
+        "Allows a new certificate at run time to lack names of the present one."] = False
+    headrace_ssl_crl_location: Annotated[str | None, fixed(STRING),
+        "A PEM file with the certificate revocation lists of the trusted authorities. Revoked "
+        "certificates are rejected, and all of an authority without a valid list."] = None
 
     # The quorum of controllers.
     controller_quorum_bootstrap_servers: Annotated[tuple[str, ...], fixed(LIST),
@@ -588,10 +650,15 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("INFO",)
     # fmt: on
 
+    listener_overrides: Mapping[str, str] = {}  # Properties with the prefix listener.name.NAME.
     given: Mapping[str, str] = {}  # The honoured properties as they were written; no default.
     ignored: Mapping[
         str, str | None
     ] = {}  # Properties that only Kafka honours; secrets are not kept.
+
+    def __repr__(self) -> str:
+        """Show no values: some are passwords and keys."""
+        return f"BrokerSettings(node_id={self.node_id})"
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -685,9 +752,15 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def protocols(self) -> dict[str, str]:
-        """Listener name to security protocol; controllers' listeners need no entry of their own."""
-        controllers = dict.fromkeys(self.controller_listener_names, "PLAINTEXT")
-        return controllers | parse_protocol_map(self.listener_security_protocol_map)
+        """Listener name to security protocol.
+
+        As in Kafka, controllers' listeners need no entry while no listener uses TLS or SASL.
+        """
+        given = parse_protocol_map(self.listener_security_protocol_map)
+        names = {listener.name for listener in parse_listeners(self.listeners)}
+        if any(given.get(name, PLAINTEXT) != PLAINTEXT for name in names):
+            return given
+        return dict.fromkeys(self.controller_listener_names, PLAINTEXT) | given
 
     @property
     def connections_per_ip(self) -> dict[str, int]:
@@ -735,7 +808,7 @@ def _definitions() -> dict[str, ConfigDefinition]:
     )
     definitions = {}
     for field, annotation in BrokerSettings.__annotations__.items():
-        if field in ("given", "ignored"):
+        if field in ("listener_overrides", "given", "ignored"):
             continue
         rules, documentation = annotation.__metadata__
         name = field.replace("_", ".")

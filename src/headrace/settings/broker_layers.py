@@ -4,7 +4,6 @@ Every name has a definition here. Kafka accepts any name on a running broker tha
 its own fixed configs, because a plug-in may read it. Values of unknown names may be secrets.
 """
 
-import re
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from itertools import dropwhile
@@ -21,18 +20,10 @@ from headrace.settings.definitions import (
     UpdateMode,
     Value,
 )
+from headrace.settings.listener_security import base_name
 
 # Kafka requires these in the file and has no defaults for them.
 _DEMANDED = ("node.id", "process.roles", "controller.listener.names")
-
-_LISTENER_CONFIG = re.compile(r"listener\.name\.[^.]*\.(.*)")
-_LISTENER_MECHANISM_CONFIGS = (
-    "sasl.jaas.config",
-    "sasl.login.callback.handler.class",
-    "sasl.login.class",
-    "sasl.server.callback.handler.class",
-    "connections.max.reauth.ms",
-)
 
 
 class Synonym(msgspec.Struct, frozen=True):
@@ -127,15 +118,6 @@ def is_known(name: str) -> bool:
         or name in kafka_properties.definitions()
         or name in kafka_properties.dynamic_definitions()
     )
-
-
-def base_name(name: str) -> str:
-    """The config after the prefix `listener.name.<listener>.`, which defines the type."""
-    match = _LISTENER_CONFIG.fullmatch(name)
-    if match is None:
-        return name
-    base = match[1]
-    return next((one for one in _LISTENER_MECHANISM_CONFIGS if base.endswith(one)), base)
 
 
 def shown(name: str, text: str | None) -> str | None:

@@ -18,6 +18,7 @@ from headrace.settings.broker import (
     field_name,
 )
 from headrace.settings.definitions import nearest
+from headrace.settings.listener_security import base_name, is_listener_override
 from headrace.settings.node_rules import check_node, questionable
 
 _CLEANER_BUFFER_MIN = 1 << 20
@@ -31,14 +32,22 @@ def load(
     `places` maps properties to their place, such as `server.properties line 7`.
     """
     at = places or {}
-    given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
-    others = {name: text for name, text in properties.items() if name not in BROKER_CONFIGS}
+    given = {
+        name: text
+        for name, text in properties.items()
+        if name in BROKER_CONFIGS or is_listener_override(name)
+    }
+    others = {name: text for name, text in properties.items() if name not in given}
+    overrides: dict[str, str] = {}
     values: dict[str, Any] = {}
     warnings: list[str] = []
     mistakes: list[str] = []
     for name in properties:
         try:
-            if name in given:
+            if is_listener_override(name):
+                _check_override(name, given[name])
+                overrides[_with_lower_listener(name)] = given[name]
+            elif name in given:
                 values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
             else:
                 warnings.append(_placed(_explain(name, others[name]), [name], at))
@@ -47,7 +56,9 @@ def load(
     if mistakes:
         raise InvalidConfig("\n".join(mistakes))
     values.setdefault("node_id", values.get("broker_id", 1))
-    settings = BrokerSettings(**values, given=given, ignored=_without_secrets(others))
+    settings = BrokerSettings(
+        **values, listener_overrides=overrides, given=given, ignored=_without_secrets(others)
+    )
     try:
         check(settings)
     except InvalidConfig as mistake:
@@ -81,13 +92,31 @@ def with_dynamic(
     left out, so that a directory of another version still starts.
     """
     values: dict[str, Any] = {}
+    overrides: dict[str, str] = {}
     for name, text in {**cluster_default, **broker}.items():
-        if name in DYNAMIC_BROKER_CONFIGS:
-            try:
+        try:
+            if name in DYNAMIC_BROKER_CONFIGS:
                 values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
-            except InvalidConfig:
-                continue
+            elif name in broker and is_listener_override(name):
+                _check_override(name, text)
+                overrides[_with_lower_listener(name)] = text
+        except InvalidConfig:
+            continue
+    if overrides:
+        values["listener_overrides"] = {**settings.listener_overrides, **overrides}
     return msgspec.structs.replace(settings, **values)
+
+
+def _check_override(name: str, text: str) -> None:
+    """Raise unless the value of a listener's property has the type and limits of the property."""
+    definition = BROKER_CONFIGS[base_name(name)]
+    msgspec.structs.replace(definition, name=name).parse(text)
+
+
+def _with_lower_listener(name: str) -> str:
+    """Return a property of a listener with the listener's name in lower case, as in Kafka."""
+    prefix, listener, rest = name.split(".", 3)[:2], name.split(".", 3)[2], name.split(".", 3)[3]
+    return ".".join((*prefix, listener.lower(), rest))
 
 
 def _explain(name: str, text: str) -> str:

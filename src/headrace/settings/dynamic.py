@@ -11,9 +11,10 @@ import msgspec
 
 from headrace.errors import InvalidConfig, InvalidRequest
 from headrace.settings.broker import DYNAMIC_BROKER_CONFIGS, BrokerSettings, field_name
-from headrace.settings.broker_layers import BrokerLayers, base_name, definition_of, is_known
+from headrace.settings.broker_layers import BrokerLayers, definition_of, is_known
 from headrace.settings.broker_loading import check_groups, check_logs
 from headrace.settings.definitions import ConfigDefinition, UpdateMode, Value
+from headrace.settings.listener_security import base_name
 
 # Configs per listener that can also be set for all brokers.
 _LISTENER_CLUSTER_WIDE = frozenset(

@@ -48,13 +48,13 @@ reserved.broker.max.id
 
 # The longest prefix that fits decides.
 _REASONS = (
-    ("listener.name.", "listeners cannot be set up one by one yet"),
+    ("listener.name.", "no listener has a value of its own for it"),
     ("authorizer.", "access control is not supported yet, so every client may do everything"),
     ("super.users", "access control is not supported yet, so every client may do everything"),
     ("allow.everyone.", "access control is not supported yet, so every client may do everything"),
     ("sasl.", "authentication is not supported yet"),
-    ("ssl.", "TLS is not supported yet"),
-    ("security.", "only PLAINTEXT is supported yet"),
+    ("ssl.", "it is for the TLS of a JVM, and OpenSSL has no such part"),
+    ("security.", "it is for the security providers of a JVM"),
     ("principal.", "authentication is not supported yet"),
     ("delegation.token.", "authentication is not supported yet"),
     ("group.coordinator.", "coordinators share the one event loop and write at once"),

@@ -1,13 +1,32 @@
 """Listener texts such as `PLAINTEXT://localhost:9092`, and the rules that a set of them obeys."""
 
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 
 import msgspec
 
 from headrace.errors import InvalidConfig
 from headrace.runtime.addresses import address_text
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+class SecurityProtocol(IntEnum):
+    """The security protocols of listeners, with the numbers that registrations carry."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+PROTOCOLS = tuple(SecurityProtocol.__members__)
 _PORT_MAX = 65535
 _EVERY_INTERFACE = ("0.0.0.0", "::", "")
 
@@ -81,15 +100,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def check_protocols(listeners: Iterable[Listener], protocols: Mapping[str, str]) -> None:
-    """Every listener must have a protocol that this broker speaks."""
+    """Every listener must have a protocol."""
     for listener in listeners:
-        protocol = protocols.get(listener.name)
-        if protocol is None:
+        if listener.name not in protocols:
             raise InvalidConfig(
                 f"listeners: {listener} has no security protocol; add {listener.name}:PLAINTEXT "
-                "to listener.security.protocol.map"
-            )
-        if protocol != "PLAINTEXT":
-            raise InvalidConfig(
-                f"listeners: {listener} uses {protocol}, which is not supported yet; use PLAINTEXT"
+                f"or {listener.name}:SSL to listener.security.protocol.map"
             )

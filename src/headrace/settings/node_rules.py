@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from headrace.errors import InvalidConfig
 from headrace.settings.broker import BrokerSettings
+from headrace.settings.listener_security import check_listener_security
 from headrace.settings.listeners import Listener, check_protocols, parse_listeners
 from headrace.settings.quorum_addresses import BOOTSTRAP_SERVERS, VOTERS
 
@@ -29,9 +30,12 @@ def check_node(settings: BrokerSettings) -> None:
     if not settings.process_roles:
         raise InvalidConfig("process.roles must be broker, controller, or both")
     check_protocols(parse_listeners(settings.listeners), settings.protocols)
-    check_protocols(
-        (Listener(name, "", 0) for name in settings.controller_listener_names), settings.protocols
-    )
+    if not settings.is_single_node:
+        check_protocols(
+            (Listener(name, "", 0) for name in settings.controller_listener_names),
+            settings.protocols,
+        )
+    check_listener_security(settings)
     _check_controller_listeners(settings)
     _check_advertised(settings)
     if settings.is_broker:

@@ -9,8 +9,11 @@ import pytest
 from headrace.errors import InvalidConfig
 from headrace.settings import group, kafka_properties, topic
 from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, field_name
+from headrace.settings.broker_layers import BrokerLayers
 from headrace.settings.broker_loading import load, with_dynamic
 from headrace.settings.definitions import ConfigDefinition
+from headrace.settings.describe import describe_broker
+from headrace.settings.listener_security import TlsSettings
 from headrace.settings.listeners import Listener
 from headrace.settings.properties import parse
 from headrace.settings.topic import TOPIC_CONFIGS
@@ -95,7 +98,7 @@ def test_no_property_is_both_honoured_and_not() -> None:
 
 
 def test_every_property_has_a_field_and_a_sentence() -> None:
-    fields = set(BrokerSettings.__struct_fields__) - {"given", "ignored"}
+    fields = set(BrokerSettings.__struct_fields__) - {"listener_overrides", "given", "ignored"}
     assert {field_name(name) for name in BROKER_CONFIGS} == fields
     assert all(config.documentation.endswith(".") for config in BROKER_CONFIGS.values())
     assert all(config.documentation.endswith(".") for config in TOPIC_CONFIGS.values())
@@ -151,7 +154,11 @@ def test_every_supported_property_is_read_somewhere() -> None:
         for name in BROKER_CONFIGS
         if not re.search(rf"\.{field_name(name)}\b", reads)
     }
-    assert unread - elsewhere - checked_only - of_clusters == set()
+    of_tls = {
+        f"headrace_ssl_{name}" if name == "crl_location" else f"ssl_{name}"
+        for name in TlsSettings.__struct_fields__
+    }
+    assert unread - elsewhere - checked_only - of_clusters - of_tls == set()
 
 
 def test_kafkas_stock_file_works_unchanged() -> None:
@@ -187,8 +194,8 @@ def test_all_mistakes_are_reported_at_once_with_the_nearest_name() -> None:
     [
         ("authorizer.class.name", "every client may do everything"),
         ("super.users", "every client may do everything"),
-        ("listener.name.internal.ssl.keystore.location", "one by one"),
-        ("ssl.keystore.location", "TLS"),
+        ("listener.name.internal.num.network.threads", "no listener has a value of its own"),
+        ("ssl.provider", "of a JVM"),
         ("offsets.commit.timeout.ms", "when it is written"),
         ("zookeeper.connect", "ZooKeeper"),
         ("inter.broker.protocol.version", "Kafka 4 removed it"),
@@ -228,16 +235,32 @@ def test_settings_of_the_file_are_kept_apart_from_the_defaults() -> None:
     assert settings.ignored == {"num.io.threads": "8"}
 
 
+SECRETS = [name for owner, name, kind, *_ in KAFKA if owner == "broker" and kind == "PASSWORD"]
+
+
 @pytest.mark.parametrize(
-    "name",
-    [name for owner, name, kind, *_ in KAFKA if owner == "broker" and kind == "PASSWORD"]
-    + ["listener.name.internal.ssl.key.password", "rsm.config.access.key"],
+    "name", [*(name for name in SECRETS if name not in BROKER_CONFIGS), "rsm.config.access.key"]
 )
 def test_secrets_that_are_not_needed_are_not_kept(name: str) -> None:
     """SEC-1."""
     settings, warnings = load({name: "hunter2"})
     assert settings.ignored == {name: None}
     assert "hunter2" not in repr(settings) + "".join(warnings)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        *({name: "hunter2"} for name in SECRETS if name in BROKER_CONFIGS),
+        {"listener.name.internal.ssl.key.password": "hunter2"},
+    ],
+)
+def test_secrets_are_never_shown(properties: dict[str, str]) -> None:
+    """SEC-9."""
+    settings, warnings = load(properties)
+    layers = BrokerLayers(settings, dynamic=properties)
+    shown = [(one.value, one.synonyms) for one in describe_broker(layers)]
+    assert "hunter2" not in repr(settings) + repr(shown) + "".join(warnings)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +298,8 @@ def test_the_finest_unit_of_rolling_and_flushing_counts() -> None:
     [
         ({"node.id": "1", "broker.id": "2"}, "give node.id alone"),
         ({"listeners": "PLAINTEXT//:9092"}, "write it as PLAINTEXT://host:port"),
-        ({"listeners": "SSL://:9093"}, "uses SSL, which is not supported yet"),
+        ({"listeners": "SASL_SSL://:9093"}, "uses SASL_SSL, which is not supported yet"),
+        ({"listeners": "SSL://:9093"}, "set ssl.keystore.location to a file"),
         ({"listeners": "INSIDE://:9093"}, "add INSIDE:PLAINTEXT"),
         ({"listeners": "CONTROLLER://:9093"}, "one for clients"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "more than once"),

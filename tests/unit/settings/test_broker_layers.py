@@ -2,9 +2,10 @@
 
 import pytest
 
-from headrace.settings.broker_layers import BrokerLayers, base_name, definition_of
+from headrace.settings.broker_layers import BrokerLayers, definition_of
 from headrace.settings.broker_loading import load
 from headrace.settings.definitions import ConfigType
+from headrace.settings.listener_security import base_name
 
 
 @pytest.mark.parametrize(

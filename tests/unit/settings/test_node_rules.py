@@ -152,7 +152,7 @@ def test_the_listener_of_a_single_node_may_have_any_name() -> None:
         (BROKER, {"controller_quorum_voters": "4@d:9093"}, "which is no controller"),
         (BROKER, {"listeners": "PLAINTEXT://d:1,CONTROLLER://d:2"}, "has no listener CONTROLLER"),
         (BROKER, {"controller_quorum_auto_join_enable": "true"}, "is for controllers"),
-        (BROKER, {"controller_listener_names": "SSL"}, "SSL, which is not supported yet"),
+        (COMBINED, {"listeners": "SSL://a:1,CONTROLLER://a:2"}, "add CONTROLLER:PLAINTEXT or"),
         (CONTROLLER, {"controller_quorum_voters": ""}, "needs the addresses of controllers"),
         (CONTROLLER, {"node_id": "7"}, "must name node 7"),
         (CONTROLLER, {"listeners": "PLAINTEXT://b:9092"}, "CONTROLLER is not in listeners"),
