@@ -23,6 +23,7 @@ EXTRAS = {
     "google": "serdes",
     "wsproto": "rest",
     "cel": "rules",
+    "cryptography": "security",
     "llvmlite": "spark",
     "numba": "spark",
     "numpy": "spark",
@@ -35,6 +36,7 @@ EXTRAS = {
 _NEEDED = {
     "registry": ("uvicorn", "starlette"),
     "rest": ("uvicorn", "starlette", "wsproto"),
+    "security": ("cryptography",),
     "serve": ("uvicorn", "starlette", "duckdb"),
 }
 """Libraries that a product needs in order to start."""
@@ -112,5 +114,5 @@ def is_installing() -> bool:
 
 def _target(extra: str) -> str:
     """Return the Makefile's target that installs an extra; Spark alone is some 1200 MB."""
-    is_light = extra in ("http", "serdes", "registry", "rest", "rules")
+    is_light = extra in ("http", "serdes", "registry", "rest", "rules", "security")
     return "installed" if is_light else "installed-spark"

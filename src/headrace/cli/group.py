@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "transactions": "List and describe transactions, abort hanging ones.",
     "acls": "List, add and remove the rules of who may do what.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
+    "certs": "Make certificates for development, show any certificate.",
     "log": "Dump the files of a log as text, list segments and directories.",
     "cluster": "Describe a cluster, check its health, elect leaders, change controllers.",
     "pipelines": "Create, check, draw, test and run pipelines on Spark.",

@@ -29,6 +29,8 @@ _EXISTING = os.O_RDWR | os.O_CLOEXEC
 _REWRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC
 _MODE = 0o644
+_SECRET = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_SECRET_MODE = 0o600
 _KEEP_SIZE = 1
 _DESCRIPTORS_PLENTY = 65_536
 
@@ -141,6 +143,21 @@ def replace_file(path: str, content: bytes | bytearray, *, sync: bool = True) ->
     replace(temporary, path)
     if sync:
         fsync_path(os.path.dirname(path))
+
+
+def replace_secret(path: str, content: bytes | bytearray) -> None:
+    """Replace the content of a file atomically; only its owner may read it, from the first byte."""
+    temporary = f"{path}.tmp"
+    if exists(temporary):
+        unlink(temporary)  # A crash left it, and its mode may differ.
+    fd = os.open(temporary, _SECRET, _SECRET_MODE)
+    try:
+        pwrite_all(fd, content, 0)
+        fsync(fd)
+    finally:
+        os.close(fd)
+    replace(temporary, path)
+    fsync_path(os.path.dirname(path) or ".")
 
 
 def reserve(fd: int, position: int, size: int) -> bool:
