@@ -1,4 +1,4 @@
-"""Decisions by access control rules, compared with a plain model that reads every rule (SEC-5)."""
+"""Decisions by access control rules, compared with a plain model that reads every rule (SEC-7)."""
 
 from ipaddress import ip_address
 

@@ -320,6 +320,7 @@ class Node:
             directories=self.directories,
             partitions=self.partitions,
             flusher=self.flusher,
+            authorizer=self.quorum_node.authorizer,
             metadata_answers=MetadataAnswers(),
             topic_creation=TopicCreation(controller, configs, self.tasks),
             produce_shapes=self.produce_shapes,

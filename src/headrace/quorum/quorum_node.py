@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.quorum.network import QuorumNetwork
     from headrace.quorum.other_nodes import OtherNodes
     from headrace.runtime.clock import Clock
+    from headrace.security.authorizer import StandardAuthorizer
     from headrace.security.principals import Caller
     from headrace.settings.broker import BrokerSettings
     from headrace.storage.resources import Resources
@@ -104,6 +105,8 @@ class QuorumNode:
             cluster_id=place.cluster_id,
             has_other_brokers=not settings.is_single_node,
         )
+        self.authorizer = self._make_authorizer() if settings.authorizer_class_name else None
+        self.controller.authorizer = self.authorizer
         if settings.is_broker:
             self.controller.broker_restarts(settings.node_id)
         self.others = None if settings.is_single_node else self._make_others(clock)
@@ -132,6 +135,16 @@ class QuorumNode:
         from headrace.quorum.other_nodes import OtherNodes
 
         return OtherNodes(self.quorum, self.controller, clock, is_controller=self.is_controller)
+
+    def _make_authorizer(self) -> "StandardAuthorizer | None":
+        """Make the authorizer of controller and broker, which follows each committed image."""
+        from headrace.security.authorizer import configured_authorizer
+
+        authorizer = configured_authorizer(self.settings)
+        if authorizer is not None:
+            update = authorizer.update
+            self.controller.on_published(lambda delta, image: update(delta.acls.changed))
+        return authorizer
 
     # --- life -------------------------------------------------------------------------------------
 

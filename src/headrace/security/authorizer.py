@@ -16,8 +16,7 @@ from headrace.protocol.uuids import Uuid
 from headrace.security.acl_index import AclIndex
 from headrace.security.acls import AclBinding, Operation, Permission, ResourceType, binding_in
 from headrace.security.principals import GROUP, Caller, Principal, parse_principal
-
-STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+from headrace.settings.broker import BrokerSettings
 
 _MEMO_MAX = 16_384
 _ANY_NAME = "hardcode"
@@ -166,6 +165,19 @@ class _State:
         if len(self.verdicts) >= _MEMO_MAX:
             self.verdicts.clear()
         self.verdicts[question] = verdict
+
+
+def configured_authorizer(
+    settings: BrokerSettings, decisions: DecisionLog | None = None
+) -> StandardAuthorizer | None:
+    """Return the authorizer of the settings; None if every client may do everything."""
+    if not settings.authorizer_class_name:
+        return None
+    return StandardAuthorizer(
+        parse_super_users(settings.super_users),
+        allow_everyone=settings.allow_everyone_if_no_acl_found,
+        decisions=decisions,
+    )
 
 
 def parse_super_users(text: str) -> frozenset[str]:

@@ -49,6 +49,7 @@ PLAINTEXT = SecurityProtocol.PLAINTEXT.name
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _POLICIES = ("disabled", "downgrade", "upgrade", "bidirectional")
 
@@ -103,6 +104,22 @@ def _connections_by_host(value: Value) -> str | None:
         host, _, count = pair.rpartition(":")
         if not host or not count.isdecimal():
             return "must be a list of address:count pairs such as 10.0.0.7:100"
+    return None
+
+
+def _authorizer(value: Value) -> str | None:
+    if value in ("", STANDARD_AUTHORIZER):
+        return None
+    return f"must be {STANDARD_AUTHORIZER} or empty; classes of Java cannot be loaded"
+
+
+def _principals(value: Value) -> str | None:
+    """Check principals such as `User:ada;User:CN=bob,O=example`."""
+    names = [one.strip() for one in value.split(";")] if isinstance(value, str) else []
+    for name in filter(None, names):
+        kind, colon, rest = name.partition(":")
+        if not (kind and colon and rest):
+            return f"must be principals such as User:ada, separated by semicolons; {name} is none"
     return None
 
 
@@ -279,6 +296,19 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 64 << 10
     replica_high_watermark_checkpoint_interval_ms: Annotated[int, fixed(LONG),
         "Interval at which the high watermarks are written to disk."] = 5000
+
+    # Access control.
+    authorizer_class_name: Annotated[str, fixed(STRING, _authorizer),
+        "The authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer decides by the "
+        "access control rules in the metadata; if empty, every client may do everything."] = ""
+    super_users: Annotated[str, fixed(STRING, _principals),
+        "The principals that may do everything, separated by semicolons, such as "
+        "User:admin;User:CN=broker. The principals of brokers and controllers belong here."] = ""
+    allow_everyone_if_no_acl_found: Annotated[bool, fixed(BOOLEAN),
+        "Allows everything on resources without any access control rule."] = False
+    early_start_listeners: Annotated[tuple[str, ...] | None, fixed(LIST),
+        "Listeners that accept connections before the authorizer has the rules. Controller "
+        "listeners always do, and clients' listeners always wait."] = None
 
     # Connections and requests.
     connections_max_idle_ms: Annotated[int, fixed(LONG),

@@ -31,9 +31,6 @@ _REPLICATION_THROTTLES = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
 
-# Read by plug-ins of Kafka that come with it, so no definition lists them.
-_PLUGIN_NAMES = "super.users allow.everyone.if.no.acl.found"
-
 # Removed with ZooKeeper in Kafka 4; old files still contain them.
 _REMOVED_NAMES = """
 advertised.host.name advertised.port broker.id.generation.enable control.plane.listener.name
@@ -49,9 +46,6 @@ reserved.broker.max.id
 # The longest prefix that fits decides.
 _REASONS = (
     ("listener.name.", "no listener has a value of its own for it"),
-    ("authorizer.", "access control is not supported yet, so every client may do everything"),
-    ("super.users", "access control is not supported yet, so every client may do everything"),
-    ("allow.everyone.", "access control is not supported yet, so every client may do everything"),
     ("sasl.", "authentication is not supported yet"),
     ("ssl.", "it is for the TLS of a JVM, and OpenSSL has no such part"),
     ("security.", "it is for the security providers of a JVM"),
@@ -99,7 +93,7 @@ _SECRET_ENDINGS = (
 
 def names() -> list[str]:
     """Every name here, for finding the nearest to a misspelt one."""
-    return [*definitions(), *_PLUGIN_NAMES.split()]
+    return [*definitions()]
 
 
 @cache

@@ -8,13 +8,14 @@ Its brokers' listener may have any name.
 from collections.abc import Iterator
 
 from headrace.errors import InvalidConfig
-from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker import STANDARD_AUTHORIZER, BrokerSettings
 from headrace.settings.listener_security import check_listener_security
 from headrace.settings.listeners import Listener, check_protocols, parse_listeners
 from headrace.settings.quorum_addresses import BOOTSTRAP_SERVERS, VOTERS
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
+_PLAINTEXT = "PLAINTEXT"
 _INTER_BROKER = "inter.broker.listener.name"
 _INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 _AUTO_JOIN = "controller.quorum.auto.join.enable"
@@ -40,6 +41,7 @@ def check_node(settings: BrokerSettings) -> None:
     _check_advertised(settings)
     if settings.is_broker:
         _check_broker_listeners(settings)
+    _check_early_listeners(settings)
     _check_quorum(settings)
     _check_timeouts(settings)
 
@@ -58,11 +60,27 @@ def questionable(settings: BrokerSettings) -> Iterator[str]:
             f"most half of broker.session.timeout.ms ({settings.broker_session_timeout_ms}), so "
             "that one lost heartbeat fences no broker"
         )
+    if settings.authorizer_class_name and _has_anonymous_nodes(settings):
+        yield (
+            "super.users: other nodes connect without authentication, so they need "
+            "User:ANONYMOUS here, and with it every client of a PLAINTEXT listener may do "
+            "everything; give the listeners between nodes another protocol"
+        )
+    if not settings.authorizer_class_name and settings.super_users:
+        yield f"super.users has no effect without authorizer.class.name={STANDARD_AUTHORIZER}"
     if settings.replica_selector_class not in (None, "", RACK_AWARE_SELECTOR):
         yield (
             f"replica.selector.class: {settings.replica_selector_class} is a Java class, so "
             f"consumers read from leaders; use {RACK_AWARE_SELECTOR} or none"
         )
+
+
+def _has_anonymous_nodes(settings: BrokerSettings) -> bool:
+    """Return whether nodes of the cluster connect as a principal that is no super user."""
+    listener = settings.controller_listener_names[0]
+    is_anonymous = settings.protocols.get(listener, _PLAINTEXT) == _PLAINTEXT
+    super_users = [one.strip() for one in settings.super_users.split(";")]
+    return is_anonymous and not settings.is_single_node and "User:ANONYMOUS" not in super_users
 
 
 def _check_quorum(settings: BrokerSettings) -> None:
@@ -170,6 +188,13 @@ def _check_advertised(settings: BrokerSettings) -> None:
                 f"advertised.listeners: clients cannot be sent to {advertised}; give a host name "
                 "or address that they can reach"
             )
+
+
+def _check_early_listeners(settings: BrokerSettings) -> None:
+    names = {listener.name for listener in parse_listeners(settings.listeners)}
+    for name in settings.early_start_listeners or ():
+        if name.upper() not in names:
+            raise InvalidConfig(f"early.start.listeners: {name} is not in listeners")
 
 
 def _check_timeouts(settings: BrokerSettings) -> None:

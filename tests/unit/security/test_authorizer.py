@@ -1,4 +1,4 @@
-"""The authorizer: decisions with their causes, before and after the metadata is loaded (SEC-5)."""
+"""The authorizer: decisions with their causes, before and after the metadata is loaded (SEC-7)."""
 
 import pytest
 

@@ -29,6 +29,8 @@ KAFKA = [
 AHEAD = ("headrace.", "errors.deadletterqueue.")
 OWN_DEFAULTS = {"node.id", "process.roles", "controller.listener.names"}  # Kafka requires them.
 
+OF_AUTHORIZERS = {"super.users", "allow.everyone.if.no.acl.found"}  # Kafka's own has no list.
+
 STOCK_FILE = """
 process.roles=broker,controller
 node.id=1
@@ -78,7 +80,7 @@ def test_every_default_equals_that_of_kafka(resource: str) -> None:
     compared = {
         name: (definition.type.name, as_kafka_prints(definition), definition.is_internal)
         for name, definition in ours.items()
-        if not name.startswith(AHEAD) and name not in OWN_DEFAULTS
+        if not name.startswith(AHEAD) and name not in OWN_DEFAULTS | OF_AUTHORIZERS
     }
     assert compared == {name: theirs[name] for name in compared}
 
@@ -110,7 +112,7 @@ def test_every_supported_property_is_read_somewhere() -> None:
     limits = {group._limit_name(name, end) for name in of_groups for end in ("min", "max")}
     defaults = {f"group.{name}" for name in of_groups}
     elsewhere = set(topic._SETTINGS.values()) | {field_name(one) for one in limits | defaults}
-    checked_only = {"broker_id"}
+    checked_only = {"broker_id", "early_start_listeners"}
     of_clusters = {  # Read by the parts of a cluster, which are being joined.
         "process_roles",
         "inter_broker_listener_name",
@@ -192,8 +194,6 @@ def test_all_mistakes_are_reported_at_once_with_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("authorizer.class.name", "every client may do everything"),
-        ("super.users", "every client may do everything"),
         ("listener.name.internal.num.network.threads", "no listener has a value of its own"),
         ("ssl.provider", "of a JVM"),
         ("offsets.commit.timeout.ms", "when it is written"),
@@ -210,6 +210,29 @@ def test_an_ignored_property_of_kafka_is_a_warning_with_the_reason(name: str, re
     assert len(warnings) == 1
     assert warnings[0].startswith(f"{name} is ignored: ")
     assert reason in warnings[0]
+
+
+def test_an_authorizer_of_another_class_is_refused() -> None:
+    """SEC-7"""
+    with pytest.raises(InvalidConfig, match="StandardAuthorizer or empty"):
+        load({"authorizer.class.name": "com.example.Authorizer"})
+
+
+def test_a_super_user_without_a_type_is_refused() -> None:
+    """SEC-7"""
+    with pytest.raises(InvalidConfig, match="separated by semicolons; bob is none"):
+        load({"super.users": "User:ada; bob"})
+
+
+def test_super_users_without_an_authorizer_are_a_warning() -> None:
+    """SEC-7"""
+    _, warnings = load({"super.users": "User:ada"})
+    assert "super.users has no effect without authorizer.class.name" in warnings[0]
+
+
+def test_an_early_listener_must_exist() -> None:
+    with pytest.raises(InvalidConfig, match="OTHER is not in listeners"):
+        load({"early.start.listeners": "OTHER"})
 
 
 def test_a_value_of_the_wrong_type_is_invalid_even_if_ignored() -> None:
