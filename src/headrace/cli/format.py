@@ -14,8 +14,14 @@ from headrace.cli.options import json_option
 from headrace.cli.output import print_json, print_line, print_rows, warn
 from headrace.cli.up import properties_of
 from headrace.errors import HeadraceError, InvalidConfig
-from headrace.metadata.features import DEFAULT_LEVELS, METADATA_VERSION, METADATA_VERSION_NAMES
+from headrace.metadata.features import (
+    DEFAULT_LEVELS,
+    METADATA_VERSION,
+    METADATA_VERSION_NAMES,
+    has_scram,
+)
 from headrace.metadata.image import Endpoint
+from headrace.metadata.log.first_users import parse_first_user
 from headrace.metadata.log.first_voters import parse_first_voters
 from headrace.metadata.log.formatting import (
     NewNode,
@@ -25,6 +31,7 @@ from headrace.metadata.log.formatting import (
     read_identity,
 )
 from headrace.metadata.log.release_levels import CLUSTER_LEVELS, new_cluster_levels
+from headrace.protocol.schemas.records.metadata import UserScramCredentialRecord
 from headrace.protocol.uuids import random_uuid, to_text
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_loading import load
@@ -136,6 +143,14 @@ def _node_options(command: click.decorators.FC) -> click.decorators.FC:
     help="The level of one feature; may be repeated.",
 )
 @click.option(
+    "--add-scram",
+    "-S",
+    "users",
+    metavar="MECHANISM=[name=NAME,password=PASSWORD]",
+    multiple=True,
+    help="A first user with a SCRAM credential, so that somebody can log in; may be repeated.",
+)
+@click.option(
     "--ignore-formatted",
     "-g",
     is_flag=True,
@@ -153,6 +168,7 @@ def command(
     no_initial_controllers: bool,
     release_version: str | None,
     features: tuple[tuple[str, int], ...],
+    users: tuple[str, ...],
     ignore_formatted: bool,
 ) -> None:
     """Prepare the log directories of a node for a new cluster.
@@ -164,6 +180,7 @@ def command(
     headrace format random-uuid
     headrace format --config node-1.properties --standalone
     headrace format --config broker.properties --cluster-id 5L6g3nShT-eMCtK--X86sw
+    headrace format --add-scram 'SCRAM-SHA-256=[name=admin,password=admin-secret]'
     headrace format info --config node-1.properties
     """
     if context.invoked_subcommand is not None:
@@ -171,6 +188,7 @@ def command(
     settings = settings_of(config, assignments, data)
     quorum = Quorum(standalone, initial_controllers, no_initial_controllers)
     node = new_node(settings, quorum, cluster_id, release_version, dict(features))
+    node = msgspec.structs.replace(node, bootstrap=first_users(users, node.levels))
     _format(settings, node, ignore_formatted=ignore_formatted)
 
 
@@ -241,6 +259,13 @@ def new_node(
             has_static_quorum=bool(settings.quorum_voters),
         ),
     )
+
+
+def first_users(users: Sequence[str], levels: Mapping[str, int]) -> list[UserScramCredentialRecord]:
+    """Return the records of the first users."""
+    if users and not has_scram(levels[METADATA_VERSION]):
+        raise InvalidConfig("--add-scram needs a --release-version of 3.5 or later")
+    return [parse_first_user(user) for user in users]
 
 
 def problems_of(states: Sequence[DirectoryState], node_id: int) -> list[str]:

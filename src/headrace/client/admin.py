@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headrace.client.reassignments import Reassignments
     from headrace.client.topics import Topics
     from headrace.client.transactions import Transactions
+    from headrace.client.users import Users
 
 
 class Admin:
@@ -58,6 +59,13 @@ class Admin:
         from headrace.client.acls import Acls
 
         return Acls(self.cluster)
+
+    @cached_property
+    def users(self) -> "Users":
+        """List SCRAM users, set passwords, remove credentials."""
+        from headrace.client.users import Users
+
+        return Users(self.cluster)
 
     @cached_property
     def reassignments(self) -> "Reassignments":

@@ -79,6 +79,7 @@ _MODULES = {
     ApiKey.ELECT_LEADERS: "cluster_requests",
     ApiKey.ALTER_PARTITION: "partition_requests",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "partition_requests",
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram_requests",
     ApiKey.BROKER_REGISTRATION: "node_requests",
     ApiKey.CONTROLLER_REGISTRATION: "node_requests",
     ApiKey.BROKER_HEARTBEAT: "node_requests",

@@ -86,6 +86,8 @@ METADATA_VERSION_NAMES: Mapping[int, str] = {
 LEVELS_THAT_CHANGED_RECORDS = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 """Levels with new records, which lower levels cannot read: a downgrade is impossible."""
 
+_SCRAM = 11
+_DELEGATION_TOKENS = 14
 _CONTROLLER_REGISTRATION = 15
 _TRANSACTIONS = 14
 _ELR_RECORDS = 23
@@ -120,6 +122,15 @@ def has_directories(metadata_version: int) -> bool:
 def has_cordoned_directories(metadata_version: int) -> bool:
     """Return whether brokers register the log directories without new replicas."""
     return metadata_version >= 30
+
+
+def has_scram(metadata_version: int) -> bool:
+    """Return whether the metadata can have SCRAM credentials."""
+    return metadata_version >= _SCRAM
+
+
+def has_delegation_tokens(metadata_version: int) -> bool:
+    return metadata_version >= _DELEGATION_TOKENS
 
 
 def has_controller_registration(metadata_version: int) -> bool:

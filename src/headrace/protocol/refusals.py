@@ -37,6 +37,9 @@ _KEYS = (
 
 def refusal_of(response_type: type[Message]) -> Refusal:
     """The refusal of a response that puts an error code at the top, or one into each item."""
+    own = _PARTICULAR.get(response_type.__name__)
+    if own is not None:
+        return lambda request, error, version: own(response_type, request, error)
     inner: Any = response_type
     while "error_code" not in inner.__struct_fields__:
         array = _array(inner)
@@ -70,3 +73,39 @@ def refused(structure: type[S], asked: Any, error: KafkaError) -> S:
 
 def _array(structure: Any) -> Field | None:
     return next((field for field in fields_of(structure) if field.is_array), None)
+
+
+def _refused_users(response_type: Any, request: Any, error: KafkaError) -> Message:
+    """A response about users, each of which may be in several entries of the request."""
+    users = sorted({one.name for one in (*request.deletions, *request.upsertions)})
+    results = _array(response_type)
+    assert results is not None
+    result: Any = results.structure
+    refused_ones = [result(user, error.code, str(error) or None) for user in users]
+    return cast(Message, response_type(**{results.name: refused_ones}))
+
+
+def _refused_entities(response_type: Any, request: Any, error: KafkaError) -> Message:
+    """A response about entities, each of which is a list of names."""
+    entries = _array(response_type)
+    assert entries is not None
+    entry: Any = entries.structure
+    names = _array(entry)
+    assert names is not None
+    name: Any = names.structure
+    refused_ones = [
+        entry(
+            error.code,
+            str(error) or None,
+            [name(part.entity_type, part.entity_name) for part in one.entity],
+        )
+        for one in request.entries
+    ]
+    return cast(Message, response_type(**{entries.name: refused_ones}))
+
+
+_PARTICULAR: dict[str, Callable[[Any, Any, KafkaError], Message]] = {
+    "AlterUserScramCredentialsResponse": _refused_users,
+    "AlterClientQuotasResponse": _refused_entities,
+}
+"""Refusals of responses whose items are not those of the request's first array."""

@@ -10,7 +10,9 @@ from headrace.errors import InvalidConfig
 from headrace.metadata.features import DEFAULT_LEVELS
 from headrace.metadata.image import Endpoint
 from headrace.metadata.log.release_levels import CLUSTER_LEVELS
+from headrace.metadata.records import decode_batches
 from headrace.metadata.snapshots import FORMATTED
+from headrace.protocol.schemas.records.metadata import UserScramCredentialRecord
 from headrace.protocol.uuids import from_text
 from headrace.settings.broker import BrokerSettings
 
@@ -158,3 +160,29 @@ def test_a_random_uuid_is_one_of_kafkas(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_malformed_feature_is_refused(feature: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["format", "--feature", feature]) == 2
     assert "FEATURE=LEVEL" in capsys.readouterr().err
+
+
+def test_first_users_are_written_with_the_first_records(tmp_path: Path) -> None:
+    users = [f"SCRAM-SHA-{bits}=[name=admin,password=secret]" for bits in (256, 512)]
+    arguments = [word for user in users for word in ("--add-scram", user)]
+    assert main(["format", "--data", str(tmp_path), *arguments]) == 0
+    bootstrap = (tmp_path / "bootstrap.checkpoint").read_bytes()
+    records = [record for batch in decode_batches(bootstrap) for record in batch.records]
+    found = [one for one in records if isinstance(one, UserScramCredentialRecord)]
+    assert [(one.name, one.mechanism) for one in found] == [("admin", 1), ("admin", 2)]
+    assert b"secret" not in bootstrap
+
+
+def test_a_malformed_first_user_leaves_the_directory_unformatted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["format", "--data", str(tmp_path), "--add-scram", "SCRAM-SHA-256=[name=admin]"]
+    assert main(arguments) == 1
+    assert "one of password and saltedpassword" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_release_has_no_first_users(capsys: pytest.CaptureFixture[str]) -> None:
+    user = "SCRAM-SHA-256=[name=admin,password=secret]"
+    assert main(["format", "--data", "unused", "--release-version", "3.4", "-S", user]) == 1
+    assert "3.5 or later" in capsys.readouterr().err

@@ -15,7 +15,36 @@ from headrace.protocol.message import Message
 from headrace.protocol.schemas.api_versions import ApiVersion, ApiVersionsResponse
 from tests.builders.messages import request_class
 
-SPOKEN = (2, 3, 15, 18, 19, 20, 21, 29, 30, 31, 32, 37, 43, 45, 46, 48, 49, 55, 60, 69, 80, 81)
+SPOKEN = (
+    2,
+    3,
+    15,
+    18,
+    19,
+    20,
+    21,
+    29,
+    30,
+    31,
+    32,
+    37,
+    38,
+    39,
+    40,
+    41,
+    43,
+    45,
+    46,
+    48,
+    49,
+    50,
+    51,
+    55,
+    60,
+    69,
+    80,
+    81,
+)
 """The API keys that `knowing_all` offers."""
 
 Script = Callable[[Message, int], Message | None]

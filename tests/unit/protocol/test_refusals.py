@@ -8,6 +8,8 @@ import pytest
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.protocol.refusals import refusal_of
 from headrace.protocol.schemas import (
+    alter_client_quotas,
+    alter_user_scram_credentials,
     consumer_group_describe,
     describe_configs,
     heartbeat,
@@ -74,3 +76,30 @@ def test_codes_are_set_at_the_third_level() -> None:
 def test_a_request_that_names_nothing_gets_an_empty_response(resources: Any) -> None:
     request = describe_configs.DescribeConfigsRequest(resources=resources)
     assert refused(request, describe_configs.DescribeConfigsResponse)["results"] == []
+
+
+def test_each_user_of_a_request_about_credentials_gets_the_code_once() -> None:
+    request = alter_user_scram_credentials.AlterUserScramCredentialsRequest(
+        [alter_user_scram_credentials.ScramCredentialDeletion(name, 1) for name in ("bob", "ada")],
+        [alter_user_scram_credentials.ScramCredentialUpsertion("bob", 2)],
+    )
+    response = refused(request, alter_user_scram_credentials.AlterUserScramCredentialsResponse)
+    assert response["results"] == [
+        {"user": name, "error_code": CODE, "error_message": "why"} for name in ("ada", "bob")
+    ]
+
+
+def test_each_entity_of_a_request_about_quotas_gets_the_code() -> None:
+    parts = [
+        alter_client_quotas.AlterClientQuotasRequestEntityData("user", "ada"),
+        alter_client_quotas.AlterClientQuotasRequestEntityData("client-id", None),
+    ]
+    request = alter_client_quotas.AlterClientQuotasRequest(
+        [alter_client_quotas.AlterClientQuotasRequestEntryData(parts)]
+    )
+    (entry,) = refused(request, alter_client_quotas.AlterClientQuotasResponse)["entries"]
+    assert (entry["error_code"], entry["error_message"]) == (CODE, "why")
+    assert [tuple(part.values()) for part in entry["entity"]] == [
+        ("user", "ada"),
+        ("client-id", None),
+    ]

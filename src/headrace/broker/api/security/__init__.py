@@ -1,0 +1,1 @@
+"""APIs about credentials and rights."""

@@ -1,0 +1,16 @@
+"""AlterUserScramCredentials v0: set and remove the SCRAM credentials of users (KIP-554)."""
+
+from headrace.broker.api.registry import Call, api
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+
+
+@api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=range(1))
+async def alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, call: Call
+) -> AlterUserScramCredentialsResponse:
+    response: AlterUserScramCredentialsResponse = await call.ask_controller(request)
+    return response
