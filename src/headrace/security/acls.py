@@ -1,11 +1,12 @@
 """The vocabulary of access control lists, with the numbers of Kafka's protocol."""
 
 from enum import IntEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from headrace.protocol.schemas.records.metadata import AccessControlEntryRecord
+if TYPE_CHECKING:
+    from headrace.protocol.schemas.records.metadata import AccessControlEntryRecord
 
 
 class _Code(IntEnum):
@@ -129,7 +130,7 @@ class AclFilter(msgspec.Struct, frozen=True):
         return given is PatternType.PREFIXED and name.startswith(binding.resource_name)
 
 
-def binding_in(record: AccessControlEntryRecord) -> AclBinding:
+def binding_in(record: "AccessControlEntryRecord") -> AclBinding:
     """Return the rule in a record of the metadata."""
     return AclBinding(
         ResourceType(record.resource_type),
