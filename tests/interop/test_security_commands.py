@@ -131,6 +131,25 @@ def test_every_type_of_resource_takes_rules(guarded: Guarded) -> None:
         guarded.ok("acls", "remove", *resource, "--yes")
 
 
+def test_decisions_are_explained_by_the_rules_of_the_cluster(guarded: Guarded) -> None:
+    guarded.ok(
+        "acls", "add", "--allow-principal", "ada", "--operation", "write", "--topic", "bills"
+    )
+
+    def explained(*words: str) -> Done:
+        question = ("acls", "--explain", "--operation", "write", "--topic", "bills")
+        return run(guarded.node.address, *question, *words)
+
+    allowed = explained("--principal", "ada", "--host", "10.0.0.7")
+    rule = "a rule allows User:ada Write on topic bills from every host"
+    assert allowed.out == f"User:ada may Write on topic bills from 10.0.0.7: {rule}\n"
+    denied = explained("--principal", "bob")
+    assert (denied.code, "no rule allows it" in denied.out) == (1, True)
+    assert "--super-user" in denied.err
+    assert explained("--principal", "bob", "--super-user", "bob", "--json").document["is_allowed"]
+    guarded.ok("acls", "remove", "--topic", "bills", "--yes")
+
+
 def test_quotas_are_set_listed_and_removed(guarded: Guarded) -> None:
     """QUO-2: the quotas are those that kafka-configs shows."""
     guarded.ok(

@@ -204,6 +204,15 @@ def searches_of(
     ]
 
 
+def only_resource(named: ResourceOptions, operation: Operation) -> Resource:
+    """Return the one resource of a question about an operation."""
+    _check_resources(named)
+    if len(named.resources) > 1:
+        raise click.UsageError("name one resource")
+    _check_operation(named.resources[0][0], operation)
+    return named.resources[0]
+
+
 def rights_of(
     named: ResourceOptions, options: RuleOptions
 ) -> Iterator[tuple[ResourceType, str, Operation]]:

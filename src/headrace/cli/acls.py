@@ -1,4 +1,4 @@
-"""`headrace acls`: list, add and remove the rules of who may do what on a cluster."""
+"""`headrace acls`: list, add, remove and explain the rules of who may do what on a cluster."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +10,7 @@ from headrace.cli.acl_rules import (
     RuleOptions,
     filters_of,
     kind_text,
+    only_resource,
     operation_named,
     operation_text,
     rule_text,
@@ -17,9 +18,9 @@ from headrace.cli.acl_rules import (
     searches_of,
 )
 from headrace.cli.options import ClusterOptions, admin_options, confirm, options_as, yes_option
-from headrace.cli.output import counted, print_json, print_line, print_table, report
+from headrace.cli.output import counted, print_json, print_line, print_table, report, warn
 from headrace.client.acls import Acls
-from headrace.security.acls import AclBinding, AclFilter, PatternType
+from headrace.security.acls import AclBinding, AclFilter, Operation, PatternType
 
 _PATTERNS = {
     "any": PatternType.ANY,
@@ -27,15 +28,15 @@ _PATTERNS = {
     "literal": PatternType.LITERAL,
     "prefixed": PatternType.PREFIXED,
 }
-_AS_KAFKA = {"--list": "list", "--add": "add", "--remove": "remove"}
+_AS_OPTIONS = {f"--{name}": name for name in ("list", "add", "remove", "explain")}
 
 
 class _Group(click.Group):
-    """A group that accepts the options by which kafka-acls names its actions."""
+    """A group that accepts actions as options, as kafka-acls names them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] in _AS_KAFKA:
-            args = [_AS_KAFKA[args[0]], *args[1:]]
+        if args and args[0] in _AS_OPTIONS:
+            args = [_AS_OPTIONS[args[0]], *args[1:]]
         return super().parse_args(ctx, args)
 
 
@@ -123,9 +124,11 @@ def _rule_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group("acls", cls=_Group, short_help="List, add and remove the rules of who may do what.")
+@click.group(
+    "acls", cls=_Group, short_help="List, add, remove and explain the rules of who may do what."
+)
 def command() -> None:
-    """List, add and remove the rules of who may do what.
+    """List, add, remove and explain the rules of who may do what.
 
     The cluster needs an authorizer. A rule allows or denies one principal an operation on a
     resource, and a denial takes precedence.
@@ -135,6 +138,7 @@ def command() -> None:
     headrace acls add --allow-principal ada --producer --topic orders
     headrace acls add --allow-principal ada --consumer --topic orders --group billing
     headrace acls remove --allow-principal ada --operation write --topic orders
+    headrace acls explain --principal ada --operation write --topic orders --host 10.0.0.7
     """
 
 
@@ -238,6 +242,71 @@ def remove_rules(
         print_line(f"removed: {rule_text(rule)}")
     if not removed:
         print_line("no such rule")
+
+
+@command.command("explain")
+@_resource_options
+@click.option("--principal", required=True, metavar="PRINCIPAL", help="The principal.")
+@click.option(
+    "--operation", type=operation_named, required=True, metavar="OPERATION", help="The operation."
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address that the client connects from.",
+)
+@click.option(
+    "--member-of",
+    "memberships",
+    metavar="NAME",
+    multiple=True,
+    help="A group that the client's token or certificate names; may be repeated.",
+)
+@click.option(
+    "--super-user",
+    "super_users",
+    metavar="PRINCIPAL",
+    multiple=True,
+    help="A super user, for brokers that do not show super.users; may be repeated.",
+)
+@admin_options
+def explain(
+    named: ResourceOptions,
+    principal: str,
+    operation: Operation,
+    host: str,
+    memberships: tuple[str, ...],
+    super_users: tuple[str, ...],
+    as_json: bool,
+    cluster: ClusterOptions,
+) -> int:
+    """Explain whether a principal may do an operation on a resource, and by which rule.
+
+    The rules are read from the cluster, and decided upon as by its authorizer. The exit code is 1
+    if the operation is denied.
+
+    \b
+    headrace acls explain --principal ada --operation write --topic orders --host 10.0.0.7
+    """
+    from headrace.cli.acl_verdicts import caller_of, read_exceptions, verdict_of, verdict_text
+
+    resource = only_resource(named, operation)
+    caller = caller_of(principal, memberships, host)
+    with cluster.admin() as client:
+        rules = client.acls.find(AclFilter())
+        exceptions = read_exceptions(client, super_users)
+    verdict = verdict_of(rules, exceptions, caller, operation, resource)
+    text = verdict_text(verdict, caller, operation, resource)
+    if as_json:
+        rule = verdict.rule and _document(verdict.rule)
+        print_json({"is_allowed": verdict.is_allowed, "rule": rule, "explanation": text})
+    else:
+        print_line(text)
+    if exceptions.is_hidden and verdict.rule is None and not verdict.is_allowed:
+        warn("the brokers do not show super.users; name super users with --super-user")
+    return 0 if verdict.is_allowed else 1
 
 
 def _found(acls: Acls, filters: list[AclFilter]) -> list[AclBinding]:

@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "records": "Show a record with its batch, list producers, delete records.",
     "groups": "List, describe, reset and delete groups.",
     "transactions": "List and describe transactions, abort hanging ones.",
-    "acls": "List, add and remove the rules of who may do what.",
+    "acls": "List, add, remove and explain the rules of who may do what.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
     "certs": "Make certificates for development, show any certificate.",
     "log": "Dump the files of a log as text, list segments and directories.",

@@ -8,6 +8,7 @@ from headrace.cli.acl_rules import (
     ResourceOptions,
     RuleOptions,
     filters_of,
+    only_resource,
     operation_named,
     operation_text,
     principal_named,
@@ -15,6 +16,7 @@ from headrace.cli.acl_rules import (
     rules_of,
     searches_of,
 )
+from headrace.cli.acl_verdicts import Exceptions, caller_of, verdict_of, verdict_text
 from headrace.cli.main import main
 from headrace.security.acls import (
     AclBinding,
@@ -182,3 +184,64 @@ def test_rules_are_described_in_words() -> None:
 def test_the_actions_of_kafka_acls_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["acls", "--add", "--topic", "orders"]) == 2
     assert "--allow-principal or --deny-principal" in capsys.readouterr().err
+
+
+TOPIC = (ResourceType.TOPIC, "orders")
+
+
+def explained(principal: str, operation: Operation, exceptions: Exceptions, *groups: str) -> str:
+    caller = caller_of(principal, groups, "10.0.0.7")
+    staff = AclBinding(
+        *(*TOPIC, PatternType.LITERAL, "Group:staff", "*"), Operation.ALTER, Permission.ALLOW
+    )
+    eve = AclBinding(
+        *(*TOPIC, PatternType.LITERAL, "User:eve", "*"), Operation.ALL, Permission.DENY
+    )
+    verdict = verdict_of([rule(Operation.WRITE), staff, eve], exceptions, caller, operation, TOPIC)
+    return verdict_text(verdict, caller, operation, TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("principal", "operation", "groups", "explanation"),
+    [
+        ("ada", Operation.WRITE, (), "may Write on topic orders from 10.0.0.7: a rule allows"),
+        (
+            "ada",
+            Operation.DESCRIBE,
+            (),
+            "may Describe on topic orders from 10.0.0.7: a rule allows",
+        ),
+        (
+            "ada",
+            Operation.READ,
+            (),
+            "may not Read on topic orders from 10.0.0.7: no rule allows it",
+        ),
+        ("eve", Operation.READ, (), "may not Read on topic orders from 10.0.0.7: a rule denies"),
+        ("bob", Operation.ALTER, ("staff",), "may Alter on topic orders from 10.0.0.7: a rule"),
+        ("root", Operation.READ, (), "may Read on topic orders from 10.0.0.7: it is one of super"),
+    ],
+)
+def test_decisions_are_explained_by_their_rule(
+    principal: str, operation: Operation, groups: tuple[str, ...], explanation: str
+) -> None:
+    """SEC-7: the authorizer's own code decides."""
+    text = explained(principal, operation, Exceptions(frozenset({"User:root"})), *groups)
+    assert text.startswith(f"User:{principal} {explanation}")
+
+
+def test_a_resource_without_rules_may_be_open() -> None:
+    caller = caller_of("ada", (), "10.0.0.7")
+    bills = (ResourceType.TOPIC, "bills")
+    open_to_all = Exceptions(allow_everyone=True)
+    verdict = verdict_of([rule(Operation.READ)], open_to_all, caller, Operation.READ, bills)
+    assert verdict.is_allowed
+    assert not verdict_of([], Exceptions(), caller, Operation.READ, bills).is_allowed
+
+
+def test_a_question_is_about_one_resource() -> None:
+    assert only_resource(ORDERS, Operation.READ) == TOPIC
+    with pytest.raises(click.UsageError, match="name one resource"):
+        only_resource(ResourceOptions(topics=("a", "b")), Operation.READ)
+    with pytest.raises(click.UsageError, match="does not apply"):
+        only_resource(ORDERS, Operation.CREATE_TOKENS)
