@@ -38,7 +38,7 @@ class Guarded(NamedTuple):
             "sasl.password": password,
         }
         options = [f"-X{name}={value}" for name, value in login.items()]
-        return run(self.login_address, *words, *options, stdin=stdin)
+        return run(self.login_address, words[0], *words[1:2], *options, *words[2:], stdin=stdin)
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +148,25 @@ def test_decisions_are_explained_by_the_rules_of_the_cluster(guarded: Guarded) -
     assert "--super-user" in denied.err
     assert explained("--principal", "bob", "--super-user", "bob", "--json").document["is_allowed"]
     guarded.ok("acls", "remove", "--topic", "bills", "--yes")
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_users_log_in_with_the_passwords_that_they_got(guarded: Guarded, mechanism: str) -> None:
+    """SEC-5: a password of any characters works with Kafka's check."""
+    user, option = f"ada-{mechanism}", ("--mechanism", mechanism)
+    guarded.ok("users", "add", user, *option, "--password-stdin", stdin=f"{PASSWORD}\n".encode())
+    listed = guarded.ok("users", "list", user, "--json").document
+    assert listed == [{"name": user, "credentials": {mechanism: 4096}}]
+    login = (f"-Xsasl.mechanism={mechanism}",)
+    assert guarded.as_user(user, PASSWORD, "topics", "list", *login).code == 0
+    again = run(guarded.node.address, "users", "add", user, *option, "--password-stdin", stdin=b"x")
+    assert (again.code, "set-password" in again.err) == (1, True)
+    guarded.ok("users", "set-password", user, "--password-stdin", stdin=b"other\n")
+    assert guarded.as_user(user, "other", "topics", "list", *login).code == 0
+    assert "login of" in guarded.as_user(user, PASSWORD, "topics", "list", *login).err
+    guarded.ok("users", "remove", user, "--yes")
+    assert guarded.ok("users", "list", user, "--json").document == []
+    assert guarded.as_user(user, "other", "topics", "list", *login).code == 1
 
 
 def test_quotas_are_set_listed_and_removed(guarded: Guarded) -> None:

@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "records": "Show a record with its batch, list producers, delete records.",
     "groups": "List, describe, reset and delete groups.",
     "transactions": "List and describe transactions, abort hanging ones.",
+    "users": "List, add and remove users of SCRAM logins.",
     "acls": "List, add, remove and explain the rules of who may do what.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
     "certs": "Make certificates for development, show any certificate.",

@@ -1,7 +1,7 @@
 """Runs `headrace` as a user does, with text in and text out.
 
-Commands that move records run as processes of their own, since they read and write descriptors;
-the others run here, which saves the start of an interpreter for each.
+Commands that read standard input or move records run as processes of their own; the others run
+here, which saves the start of an interpreter for each.
 """
 
 import io
@@ -16,7 +16,7 @@ from unittest import mock
 from headrace.cli.main import main
 from tests.processes.nodes import Node
 
-MOVES_RECORDS = {"produce", "consume", "bench", "queue"}
+RUN_APART = {"produce", "consume", "bench", "queue", "users"}
 
 
 class Done(NamedTuple):
@@ -43,7 +43,7 @@ def headrace(node: Node, *arguments: str, stdin: bytes = b"") -> Done:
 def run(bootstrap: str, *arguments: str, stdin: bytes = b"") -> Done:
     """Run a command against a cluster."""
     environment = {**os.environ, "HEADRACE_BOOTSTRAP": bootstrap}
-    if arguments[0] in MOVES_RECORDS:
+    if arguments[0] in RUN_APART:
         return _in_a_process(arguments, stdin, environment)
     return _here(arguments, environment)
 

@@ -26,7 +26,8 @@ def test_starting_imports_nothing_that_a_node_does_not_need() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["acls", "cluster", "configs", "log", "offsets", "quotas", "records", "topics"]
+    "command",
+    ["acls", "cluster", "configs", "log", "offsets", "quotas", "records", "topics", "users"],
 )
 def test_administration_needs_neither_rich_nor_librdkafka(command: str) -> None:
     check = (
