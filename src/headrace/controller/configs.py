@@ -54,14 +54,14 @@ class ConfigRules(Protocol):
         """Return the value, as text, of a config that is not set."""
 
 
-class _RequestedResource(Protocol):
+class RequestedResource(Protocol):
     """The fields that the resources of both requests share."""
 
     resource_type: int
     resource_name: str
 
 
-Requested = TypeVar("Requested", bound=_RequestedResource)
+Requested = TypeVar("Requested", bound=RequestedResource)
 
 
 class Operation(IntEnum):

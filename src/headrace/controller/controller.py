@@ -159,7 +159,7 @@ class Controller:
             now_ms=now_ms,
             sessions=None if sessions is None else sessions.view,
             cluster_id=self._cluster_id,
-            access=OPEN if caller is None else Access(self.authorizer, caller),
+            access=self.access_of(caller),
         )
         raised = None
         if request.API_KEY == ApiKey.UPDATE_FEATURES:
@@ -177,6 +177,10 @@ class Controller:
         if done is not None:
             await done
         return reply
+
+    def access_of(self, caller: Caller | None) -> Access:
+        """Return the rights of a caller; None is this node itself, which may do everything."""
+        return OPEN if caller is None else Access(self.authorizer, caller)
 
     async def submit(self, decide: Decide[T]) -> T:
         """Propose a decision; returns its reply when the records are committed and published."""

@@ -7,7 +7,10 @@ from headrace.protocol.schemas.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from headrace.security.access import OPEN, Access
+from headrace.security.acls import CLUSTER_NAME, CLUSTER_OPERATIONS, ResourceType
 
+_NOT_REQUESTED = -(1 << 31)
 BROKERS, CONTROLLERS = 1, 2
 _KINDS = {BROKERS: "brokers", CONTROLLERS: "controllers"}
 
@@ -31,6 +34,7 @@ def describe_controllers(
     cluster_id: str,
     leader_id: int,
     listener: str,
+    access: Access = OPEN,
 ) -> DescribeClusterResponse:
     """Return the registered controllers with their addresses for clients of a listener.
 
@@ -43,8 +47,12 @@ def describe_controllers(
         for node in image.controllers.values()
         if (endpoint := _endpoint(node.endpoints, listener)) is not None
     ]
+    operations = _NOT_REQUESTED
+    if request.include_cluster_authorized_operations:
+        operations = access.operations_on(ResourceType.CLUSTER, CLUSTER_NAME, CLUSTER_OPERATIONS)
     return DescribeClusterResponse(
         endpoint_type=CONTROLLERS,
+        cluster_authorized_operations=operations,
         cluster_id=cluster_id,
         controller_id=leader_id,
         brokers=[

@@ -15,6 +15,7 @@ from headrace.metadata.image import MetadataImage, ResourceType
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.message import Message
 from headrace.security.access import OPEN, Access
+from headrace.security.acls import Operation
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_layers import BrokerLayers
 
@@ -77,10 +78,11 @@ _MODULES = {
     ApiKey.UPDATE_FEATURES: "cluster_requests",
     ApiKey.UNREGISTER_BROKER: "cluster_requests",
     ApiKey.ELECT_LEADERS: "cluster_requests",
+    ApiKey.CREATE_ACLS: "acl_requests",
+    ApiKey.DELETE_ACLS: "acl_requests",
     ApiKey.ALTER_PARTITION: "partition_requests",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "partition_requests",
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram_requests",
-    ApiKey.ALTER_CLIENT_QUOTAS: "quota_requests",
     ApiKey.BROKER_REGISTRATION: "node_requests",
     ApiKey.CONTROLLER_REGISTRATION: "node_requests",
     ApiKey.BROKER_HEARTBEAT: "node_requests",
@@ -102,11 +104,49 @@ OF_NODES = frozenset(
 )
 """The requests that nodes send for themselves. All others come from clients."""
 
+RIGHTS_ON_CLUSTER: dict[int, Operation] = {
+    # Requests of nodes.
+    **dict.fromkeys(OF_NODES, Operation.CLUSTER_ACTION),
+    ApiKey.FETCH: Operation.CLUSTER_ACTION,
+    ApiKey.FETCH_SNAPSHOT: Operation.CLUSTER_ACTION,
+    ApiKey.VOTE: Operation.CLUSTER_ACTION,
+    ApiKey.BEGIN_QUORUM_EPOCH: Operation.CLUSTER_ACTION,
+    ApiKey.END_QUORUM_EPOCH: Operation.CLUSTER_ACTION,
+    ApiKey.UPDATE_RAFT_VOTER: Operation.CLUSTER_ACTION,
+    ApiKey.ENVELOPE: Operation.CLUSTER_ACTION,
+    # Requests of clients.
+    ApiKey.DESCRIBE_QUORUM: Operation.DESCRIBE,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Operation.DESCRIBE,
+    ApiKey.ADD_RAFT_VOTER: Operation.ALTER,
+    ApiKey.REMOVE_RAFT_VOTER: Operation.ALTER,
+    ApiKey.DESCRIBE_CLUSTER: Operation.ALTER,  # Only here: brokers grant it to everybody.
+    ApiKey.UNREGISTER_BROKER: Operation.ALTER,
+    ApiKey.ELECT_LEADERS: Operation.ALTER,
+    ApiKey.UPDATE_FEATURES: Operation.ALTER,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Operation.ALTER,
+    ApiKey.CREATE_ACLS: Operation.ALTER,
+    ApiKey.DELETE_ACLS: Operation.ALTER,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Operation.ALTER,
+    ApiKey.ALTER_CLIENT_QUOTAS: Operation.ALTER_CONFIGS,
+}
+"""The right on the cluster that a controller requires for a request as a whole, as in Kafka.
+
+Requests that are missing here check the rights on single topics, configs or tokens.
+"""
+
 _resolved: dict[int, Handler] = {}
 
 
+def check_right(access: Access, api_key: int) -> None:
+    """Raise unless a caller has the right on the cluster that a request needs."""
+    operation = RIGHTS_ON_CLUSTER.get(api_key)
+    if operation is not None:
+        access.check_on_cluster(operation)
+
+
 def decide(image: MetadataImage, request: Message, context: Context) -> Decision[Any]:
-    """Decide a request by its row of the table."""
+    """Check the caller's right, and decide a request by its row of the table."""
+    check_right(context.access, request.API_KEY)
     handler = _resolved.get(request.API_KEY)
     if handler is None:
         handler = _resolved[request.API_KEY] = _resolve(request.API_KEY)

@@ -1,11 +1,20 @@
 """CreateTopics, DeleteTopics and CreatePartitions, from request to response."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from headrace.controller import topics
 from headrace.controller.decision import Decision
 from headrace.controller.requests import Context
 from headrace.controller.topics import TopicResult
-from headrace.errors import InvalidRequest, KafkaError, TopicDeletionDisabled
+from headrace.errors import (
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    TopicDeletionDisabled,
+)
 from headrace.metadata.image import MetadataImage
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.schemas.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -23,36 +32,69 @@ from headrace.protocol.schemas.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from headrace.protocol.uuids import ZERO
+from headrace.security.access import Access
+from headrace.security.acls import Operation, ResourceType
 from headrace.settings.broker_layers import BrokerLayers
 from headrace.settings.describe import describe_topic
+
+_DENIED = "Authorization failed."
 
 
 def create_topics(
     image: MetadataImage, request: CreateTopicsRequest, context: Context
 ) -> Decision[CreateTopicsResponse]:
+    denied = _uncreatable([topic.name for topic in request.topics], context.access)
     records, results = topics.create_topics(
         image,
-        request.topics,
+        [topic for topic in request.topics if topic.name not in denied],
         context.defaults,
         context.rules(image),
         validate_only=request.validate_only,
     )
     layers = context.layers(image)
-    answers = [_created(one, layers, context.version) for one in results]
-    return Decision(records, CreateTopicsResponse(topics=answers))
+    answers = {one.name: _created(one, layers, context) for one in results}
+    answers |= {name: not_created(name, TopicAuthorizationFailed(_DENIED)) for name in denied}
+    in_order = [answers[name] for name in dict.fromkeys(topic.name for topic in request.topics)]
+    return Decision(records, CreateTopicsResponse(topics=in_order))
 
 
-def _created(result: TopicResult, layers: BrokerLayers, version: int) -> CreatableTopicResult:
+def _uncreatable(names: Sequence[str], access: Access) -> set[str]:
+    """Return the topics that the caller may not create.
+
+    As in Kafka, topics that are invalid in any case are not among them.
+    """
+    if access.allows_on_cluster(Operation.CREATE, is_audited=False):
+        return set()
+    return {
+        name
+        for name, count in Counter(names).items()
+        if count == 1
+        and name != METADATA_TOPIC
+        and not access.allows(Operation.CREATE, ResourceType.TOPIC, name)
+    }
+
+
+def _created(result: TopicResult, layers: BrokerLayers, context: Context) -> CreatableTopicResult:
     name = result.name or ""
     if result.error is not None:
         return not_created(name, result.error)
+    if not context.access.allows(
+        Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name, is_audited=False
+    ):
+        return CreatableTopicResult(
+            name=name,
+            topic_id=result.topic_id,
+            error_message=None,
+            topic_config_error_code=TopicAuthorizationFailed.code,
+        )
     return CreatableTopicResult(
         name=name,
         topic_id=result.topic_id,
         error_message=None,
         num_partitions=result.num_partitions,
         replication_factor=result.replication_factor,
-        configs=_configs(result, layers) if version >= 5 else [],
+        configs=_configs(result, layers) if context.version >= 5 else [],
     )
 
 
@@ -80,7 +122,11 @@ def delete_topics(
     if not context.settings.delete_topic_enable:
         reason = "delete.topic.enable is false on this broker"
         raise InvalidRequest(reason) if context.version < 3 else TopicDeletionDisabled(reason)
-    records, results = topics.delete_topics(image, topics_to_delete(request))
+    wanted = topics_to_delete(request)
+    denied = _undeletable(image, wanted, context.access)
+    records, results = topics.delete_topics(
+        image, [one for place, one in enumerate(wanted) if place not in denied]
+    )
     answers = [
         DeletableTopicResult(
             name=result.name,
@@ -90,7 +136,39 @@ def delete_topics(
         )
         for result in results
     ]
-    return Decision(records, DeleteTopicsResponse(responses=answers))
+    return Decision(records, DeleteTopicsResponse(responses=[*denied.values(), *answers]))
+
+
+def _undeletable(
+    image: MetadataImage, wanted: Sequence[DeleteTopicState], access: Access
+) -> dict[int, DeletableTopicResult]:
+    """Return the places of the topics that the caller may not delete, with their results.
+
+    Requests that are invalid in any case are not among them. A topic that the caller may not see
+    is not named, and an absent one looks the same.
+    """
+    if access.allows_on_cluster(Operation.DELETE, is_audited=False):
+        return {}
+    counts = Counter((one.name, ZERO if one.name else one.topic_id) for one in wanted)
+    denied = {}
+    for place, one in enumerate(wanted):
+        is_by_name = one.name is not None
+        topic = None if is_by_name else image.topics_by_id.get(one.topic_id)
+        name = one.name if is_by_name else topic and topic.name
+        is_repeated = counts[one.name, ZERO if one.name else one.topic_id] > 1
+        if not name or is_repeated or (is_by_name and one.topic_id != ZERO):
+            continue
+        may_see = access.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if may_see and is_by_name and name not in image.topics:
+            continue
+        if not may_see or not access.allows(Operation.DELETE, ResourceType.TOPIC, name):
+            denied[place] = DeletableTopicResult(
+                name=name if may_see or is_by_name else None,
+                topic_id=one.topic_id,
+                error_code=TopicAuthorizationFailed.code,
+                error_message=_DENIED,
+            )
+    return denied
 
 
 def topics_to_delete(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
@@ -101,11 +179,20 @@ def topics_to_delete(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
 def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, context: Context
 ) -> Decision[CreatePartitionsResponse]:
+    counts = Counter(topic.name for topic in request.topics)
+    denied = {
+        name
+        for name, count in counts.items()
+        if count == 1 and not context.access.allows(Operation.ALTER, ResourceType.TOPIC, name)
+    }
     records, results = topics.create_partitions(
-        image, request.topics, validate_only=request.validate_only
+        image,
+        [topic for topic in request.topics if topic.name not in denied],
+        validate_only=request.validate_only,
     )
-    answers = [partitions_result(result.name or "", result.error) for result in results]
-    return Decision(records, CreatePartitionsResponse(results=answers))
+    answers = {one.name: partitions_result(one.name or "", one.error) for one in results}
+    answers |= {name: partitions_result(name, TopicAuthorizationFailed(_DENIED)) for name in denied}
+    return Decision(records, CreatePartitionsResponse(results=[answers[name] for name in counts]))
 
 
 def partitions_result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:

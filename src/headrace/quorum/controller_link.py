@@ -1,14 +1,14 @@
 """Asks the active controller, which is on this node or behind a connection.
 
 The leader of the quorum is the active controller. Requests that fail because the leader changes
-are repeated within a bound. Requests of clients travel in envelopes, as between Kafka's nodes; the
-requests of a node for itself do not.
+are repeated within a bound. Requests of clients travel in envelopes, as between Kafka's nodes; a
+node sends its own requests as they are, so that the rights of the node count.
 """
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from headrace.controller.requests import OF_NODES
+from headrace.controller.requests import check_right
 from headrace.errors import (
     KafkaError,
     NotController,
@@ -21,7 +21,6 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.api_messages import response_type_of
 from headrace.protocol.message import Message
 from headrace.quorum.older_versions import in_version
-from headrace.security.principals import UNKNOWN_CALLER
 
 if TYPE_CHECKING:
     from headrace.controller.controller import Controller
@@ -87,6 +86,7 @@ class ControllerLink:
         """Ask the present controller, without repeating the request."""
         if self._controller.is_leading:
             if request.API_KEY in OF_TOOLS:
+                check_right(self._controller.access_of(caller), request.API_KEY)
                 newest = request.VERSIONS[-1]
                 answer = _checked(await self._quorum.ask(request))
                 return in_version(answer, newest if version is None else version)
@@ -96,8 +96,8 @@ class ControllerLink:
             raise NotController("the metadata quorum has no leader")
         is_heartbeat = request.API_KEY == ApiKey.BROKER_HEARTBEAT
         channel = self._channel(leader.host, leader.port, is_heartbeat=is_heartbeat)
-        if request.API_KEY in OF_NODES:
-            return _checked(await channel.ask(request, version=version, timeout_s=timeout_s))
+        if caller is None:
+            return _decided(await channel.ask(request, version=version, timeout_s=timeout_s))
         return await self._forward(channel, request, version, caller, timeout_s)
 
     def led_by(self, leadership: "Leadership") -> None:
@@ -118,13 +118,13 @@ class ControllerLink:
         channel: "Channel",
         request: Message,
         version: int | None,
-        caller: "Caller | None",
+        caller: "Caller",
         timeout_s: float,
     ) -> Any:
         from headrace.quorum.envelopes import enclosed, opened
 
         chosen = request.VERSIONS[-1] if version is None else version
-        envelope = enclosed(request, chosen, self._client_id, caller or UNKNOWN_CALLER)
+        envelope = enclosed(request, chosen, self._client_id, caller)
         response: EnvelopeResponse = await channel.ask(envelope, timeout_s=timeout_s)
         _checked(response)
         answer = response_type_of(type(request))
@@ -139,6 +139,17 @@ class ControllerLink:
 
             channel = self._channels[key] = Channel(host, port, self._client_id)
         return channel
+
+
+def _decided(response: Message) -> Message:
+    """Return a response; raise NOT_CONTROLLER also if only its items have that error."""
+    if "error_code" not in response.__struct_fields__:
+        from headrace.protocol.error_codes import error_codes_of  # Compiled for few requests.
+
+        if NotController.code in error_codes_of(type(response))(response):
+            raise NotController("another node leads the metadata quorum")
+    checked: Message = _checked(response)
+    return checked
 
 
 def _checked(response: Any) -> Any:

@@ -48,12 +48,20 @@ _LEVEL_0_FROM = 4
 Serve = Callable[[Message, int, Caller], Awaitable[Message]]
 """Serves a request in a version for a caller."""
 
+CheckForwarder = Callable[[Caller], None]
+"""Raises unless a peer may forward requests of clients."""
+
+
+def forward_freely(peer: Caller) -> None:
+    """Let every peer forward requests."""
+
 
 class ControllerListener:
     """Listening sockets for the controller, on the event loop of the quorum."""
 
-    def __init__(self, serve: Serve) -> None:
+    def __init__(self, serve: Serve, check_forwarder: CheckForwarder = forward_freely) -> None:
         self._serve = serve
+        self._check_forwarder = check_forwarder
         self._servers: list[asyncio.Server] = []
         self._connections: dict[_Connection, None] = {}
 
@@ -71,14 +79,17 @@ class ControllerListener:
         self._servers.clear()
 
     def _connected(self) -> "_Connection":
-        return _Connection(self._serve, self._connections)
+        return _Connection(self._serve, self._check_forwarder, self._connections)
 
 
 class _Connection(asyncio.Protocol):
     """One peer: frames are served in order, and reading pauses while too many wait."""
 
-    def __init__(self, serve: Serve, open_: "dict[_Connection, None]") -> None:
+    def __init__(
+        self, serve: Serve, check_forwarder: CheckForwarder, open_: "dict[_Connection, None]"
+    ) -> None:
         self._serve = serve
+        self._check_forwarder = check_forwarder
         self._open = open_
         self._buffer = bytearray()
         self._frames: deque[bytes] = deque()
@@ -136,7 +147,9 @@ class _Connection(asyncio.Protocol):
         try:
             while self._frames:
                 await self._may_write.wait()
-                answer = await answered(self._frames.popleft(), self._serve, self._caller)
+                answer = await answered(
+                    self._frames.popleft(), self._serve, self._caller, self._check_forwarder
+                )
                 self._transport.write(answer)
                 if self._is_paused and len(self._frames) < _WAITING_MAX // 2:
                     self._is_paused = False
@@ -153,7 +166,12 @@ class _Connection(asyncio.Protocol):
             self._serving = None
 
 
-async def answered(frame: bytes, serve: Serve, caller: Caller = UNKNOWN_CALLER) -> bytes:
+async def answered(
+    frame: bytes,
+    serve: Serve,
+    caller: Caller = UNKNOWN_CALLER,
+    check_forwarder: CheckForwarder = forward_freely,
+) -> bytes:
     """Return the frame that answers a request; raise `DecodeError` for bytes that are none."""
     header, position = read_request_header(frame)
     key, version = header.api_key, header.api_version
@@ -164,7 +182,10 @@ async def answered(frame: bytes, serve: Serve, caller: Caller = UNKNOWN_CALLER) 
     if key not in SERVED or request_type is None or version not in request_type.VERSIONS:
         raise DecodeError(f"API {key} v{version} is not served by a controller")
     request, _ = read(request_type, version, memoryview(frame), position)
-    response = await _answer(request, version, serve, caller)
+    if isinstance(request, EnvelopeRequest):
+        response: Message = await _open(request, serve, caller, check_forwarder)
+    else:
+        response = await _answer(request, version, serve, caller)
     try:
         return encode_response(header.correlation_id, key, version, response)
     except UnsupportedVersion as error:
@@ -174,8 +195,6 @@ async def answered(frame: bytes, serve: Serve, caller: Caller = UNKNOWN_CALLER) 
 
 async def _answer(request: Message, version: int, serve: Serve, caller: Caller) -> Message:
     """Serve a request; its errors become part of the response."""
-    if isinstance(request, EnvelopeRequest):
-        return await _open(request, serve)
     try:
         return await _served(request, version, serve, caller)
     except KafkaError as error:
@@ -196,9 +215,12 @@ async def _served(request: Message, version: int, serve: Serve, caller: Caller) 
         raise UnknownServerError("the controller failed; see its log") from error
 
 
-async def _open(envelope: EnvelopeRequest, serve: Serve) -> EnvelopeResponse:
+async def _open(
+    envelope: EnvelopeRequest, serve: Serve, peer: Caller, check_forwarder: CheckForwarder
+) -> EnvelopeResponse:
     """Serve the request in an envelope."""
     try:
+        check_forwarder(peer)
         caller = caller_in(envelope)
         header, position = read_request_header(envelope.request_data)
         request_type = request_type_of(header.api_key)
@@ -241,7 +263,11 @@ OF_RAFT = frozenset(
 FORWARDED = (DECIDED | OF_TOOLS) - OF_NODES
 """Requests of clients that brokers forward."""
 
-SERVED = DECIDED | OF_RAFT | {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE}
+SERVED = (
+    DECIDED
+    | OF_RAFT
+    | {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_ACLS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE}
+)
 
 
 def api_versions(

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.controller.descriptions import describe_controllers
+from headrace.controller.requests import check_right
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.message import Message
+from headrace.protocol.schemas.describe_acls import DescribeAclsRequest
 from headrace.protocol.schemas.describe_cluster import DescribeClusterRequest
 from headrace.quorum.broker_watch import BrokerWatch
 from headrace.quorum.listener import OF_RAFT, ControllerListener, api_versions, features_of
@@ -37,7 +39,7 @@ class OtherNodes:
     ) -> None:
         self._quorum = quorum
         self._controller = controller
-        self._listener = ControllerListener(self.serve)
+        self._listener = ControllerListener(self.serve, self._check_forwarder)
         self.upkeep = ControllerUpkeep(controller, clock)
         self._watch: BrokerWatch | None = None
         if is_controller:
@@ -57,6 +59,10 @@ class OtherNodes:
     def close(self) -> None:
         self._listener.close()
 
+    def _check_forwarder(self, caller: "Caller") -> None:
+        """Raise unless a peer may forward requests of clients."""
+        check_right(self._controller.access_of(caller), ApiKey.ENVELOPE)
+
     async def serve(self, request: Message, version: int, caller: "Caller") -> Message:
         """Serve a request on the controller listener."""
         key = request.API_KEY
@@ -64,6 +70,8 @@ class OtherNodes:
             image = self._controller.image
             levels = features_of(image.features, self._quorum.kraft_version)
             return api_versions(image.offset, levels, version)
+        access = self._controller.access_of(caller)
+        check_right(access, key)
         if isinstance(request, DescribeClusterRequest):
             return describe_controllers(
                 self._controller.image,
@@ -71,7 +79,12 @@ class OtherNodes:
                 cluster_id=self._quorum.local.cluster_id,
                 leader_id=self._quorum.leadership.leader_id,
                 listener=self._quorum.local.listener,
+                access=access,
             )
+        if isinstance(request, DescribeAclsRequest):
+            from headrace.controller.acl_requests import describe_acls
+
+            return describe_acls(self._controller.image, request, access)
         if key in OF_RAFT:
             answer: Message = in_version(await self._quorum.ask(request), version)
             return answer

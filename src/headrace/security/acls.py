@@ -61,6 +61,18 @@ class Operation(_Code):
     TWO_PHASE_COMMIT = 15
 
 
+CLUSTER_OPERATIONS = (
+    Operation.CREATE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+)
+"""The operations that the cluster has, as answers list them."""
+
+
 class Permission(_Code):
     """Allow or deny; a denial takes precedence."""
 

@@ -77,8 +77,7 @@ def join(
         subscription = read_subscription(joining.protocols[0][1])
     except DecodeError as error:
         raise InconsistentGroupProtocol(f"Member {member_id}'s subscription: {error}") from None
-    draft = ConsumerDraft(group, context, joining.may_describe)
-    return _join(draft, joining, member_id, subscription)
+    return _join(ConsumerDraft(group, context), joining, member_id, subscription)
 
 
 def _supports(group: ConsumerGroup, joining: "Joining") -> bool:

@@ -1,1 +1,0 @@
-"""APIs about quotas."""
