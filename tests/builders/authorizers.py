@@ -12,6 +12,7 @@ class ListedRights:
 
     def __init__(self, *rights: Right) -> None:
         self.rights = rights
+        self.version = 0
         self.asked: list[Right] = []
 
     def allows(

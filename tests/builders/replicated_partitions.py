@@ -23,6 +23,7 @@ from headrace.protocol.schemas.fetch import (
 )
 from headrace.protocol.uuids import Uuid
 from headrace.replication.partition import Partition
+from headrace.security.access import Access
 from headrace.security.principals import ANONYMOUS
 from headrace.storage.reading import LogSlice
 from tests.builders.logs import NOW, batch_of
@@ -104,6 +105,7 @@ class AnsweredFetch:
     def __init__(self, version: int) -> None:
         self._version = version
         self.host, self.listener, self.principal = "10.0.0.9", FixedPeer().listener, ANONYMOUS
+        self.access: Access | None = None
         self.peer = "10.0.0.9:9092"
         self.closed = False
         self.produce_shape: Any = None

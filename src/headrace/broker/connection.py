@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from headrace.broker.produce.shapes import ProduceShape
     from headrace.broker.ready_sockets import ReadySockets
+    from headrace.security.access import Access
 
 _log = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Connection:
         "_waiting",
         "_watched",
         "_writing",
+        "access",
         "buffers",
         "closed",
         "fd",
@@ -130,6 +132,7 @@ class Connection:
         self.host, self.port = peer
         self.listener = listener
         self.principal = ANONYMOUS
+        self.access: Access | None = None  # The rights of the principal, once they are needed.
         self.software = ("unknown", "unknown")  # Name and version from ApiVersions v3.
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_shape: ProduceShape | None = None  # The shape of its last Produce request.

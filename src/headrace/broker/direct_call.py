@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from headrace.replication.delayed import Attempt, Delayed, Watched
-from headrace.security.access import OPEN, Access
-from headrace.security.principals import Caller, Principal
+from headrace.security.access import OPEN, Access, access_of
+from headrace.security.principals import Principal
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -27,6 +27,7 @@ class AnsweredConnection(Hashable, Protocol):
     host: str
     listener: str
     principal: Principal
+    access: Access | None
     closed: bool
     produce_shape: "ProduceShape | None"
 
@@ -58,9 +59,7 @@ class DirectCall(msgspec.Struct, gc=False):
     def access(self) -> Access:
         """The rights of the client."""
         authorizer = self.broker.authorizer
-        if authorizer is None:
-            return OPEN
-        return Access(authorizer, Caller(self.connection.principal, self.connection.host))
+        return OPEN if authorizer is None else access_of(self.connection, authorizer)
 
     def park(self, on_abandoned: Callable[[], None] | None = None) -> None:
         """Answer later; until then the connection serves no other request."""

@@ -74,7 +74,7 @@ class FetchTarget:
 class FetchSession:
     """The partitions of one consumer, in the order in which they are served next."""
 
-    __slots__ = ("epoch", "id", "last_used", "targets", "uses_topic_ids")
+    __slots__ = ("epoch", "id", "last_used", "permitted", "targets", "uses_topic_ids")
 
     def __init__(self, session_id: int, *, uses_topic_ids: bool, now: float) -> None:
         self.id = session_id
@@ -82,13 +82,18 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.last_used = now
         self.targets: dict[TargetKey, FetchTarget] = {}
+        self.permitted: object = None
+        """The client that may read all partitions, with the version of the rules."""
 
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
         for topic in forgotten:
             key = topic.topic_id if self.uses_topic_ids else topic.topic.encode()
             for index in topic.partitions:
                 self.targets.pop((key, index), None)
+        count = len(self.targets)
         merge_targets(self.targets, topics, uses_topic_ids=self.uses_topic_ids)
+        if len(self.targets) != count:
+            self.permitted = None
 
     def serve_last(self, target: FetchTarget) -> None:
         """Move a partition that just got records to the end, so that no partition starves."""

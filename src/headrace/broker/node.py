@@ -128,6 +128,7 @@ class Node:
         self.is_ready = False
         self.stopping = asyncio.Event()
         self._followed_settings: BrokerSettings | None = None
+        self._followed_rules = -1
         self._disk_failure: KafkaStorageError | None = None
         self._is_registering = False
         """From the moment when the log directories are sent to the controller."""
@@ -424,6 +425,7 @@ class Node:
             coordinator.follow(self.metadata.image)
         self.metadata.on_published(self._follow_topics)
         self.metadata.on_published(lambda delta, image: self._follow_settings())
+        self.metadata.on_published(lambda delta, image: self._follow_rules())
         self._follow_settings()
         self.metadata.release()
 
@@ -449,6 +451,13 @@ class Node:
             self._followed_settings = settings
             self.quorum_node.controller.settings = settings
             self.server.limits = _limits(settings)
+
+    def _follow_rules(self) -> None:
+        """Forget what clients were allowed to do under older rules."""
+        authorizer = self.broker.authorizer
+        if authorizer is not None and authorizer.version != self._followed_rules:
+            self._followed_rules = authorizer.version
+            self.produce_round.forget()
 
     def _make_maintenance(self, hosting: Hosting) -> Maintenance:
         return Maintenance(

@@ -83,6 +83,7 @@ _MODULES = {
     ApiKey.ALTER_PARTITION: "partition_requests",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "partition_requests",
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram_requests",
+    ApiKey.ALTER_CLIENT_QUOTAS: "quota_requests",
     ApiKey.BROKER_REGISTRATION: "node_requests",
     ApiKey.CONTROLLER_REGISTRATION: "node_requests",
     ApiKey.BROKER_HEARTBEAT: "node_requests",

@@ -5,7 +5,7 @@ resource, or with `allows`, where Kafka leaves resources out of an answer. Witho
 every right is granted, and `OPEN` serves all callers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from headrace.errors import (
@@ -17,7 +17,7 @@ from headrace.errors import (
     TransactionalIdAuthorizationFailed,
 )
 from headrace.security.acls import CLUSTER_NAME, Operation, ResourceType
-from headrace.security.principals import UNKNOWN_CALLER, Caller
+from headrace.security.principals import UNKNOWN_CALLER, Caller, Principal
 
 _ERRORS: dict[ResourceType, type[KafkaError]] = {
     ResourceType.TOPIC: TopicAuthorizationFailed,
@@ -31,6 +31,11 @@ _ERRORS: dict[ResourceType, type[KafkaError]] = {
 
 class Authorizer(Protocol):
     """Decides by rules. Any thread may ask."""
+
+    @property
+    def version(self) -> int:
+        """A number that changes when a decision may have changed."""
+        ...
 
     def allows(
         self,
@@ -67,6 +72,11 @@ class Access:
         """True if every right is granted because the node has no authorizer."""
         return self._authorizer is None
 
+    @property
+    def version(self) -> int:
+        """The version of the rules; decisions of one version do not change."""
+        return -1 if self._authorizer is None else self._authorizer.version
+
     def allows(
         self, operation: Operation, kind: ResourceType, name: str, *, is_audited: bool = True
     ) -> bool:
@@ -83,6 +93,17 @@ class Access:
     def allows_on_cluster(self, operation: Operation, *, is_audited: bool = True) -> bool:
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_audited=is_audited)
 
+    def allows_all(self, operation: Operation, kind: ResourceType, names: Iterable[str]) -> bool:
+        authorizer = self._authorizer
+        return authorizer is None or all(self.allows(operation, kind, name) for name in names)
+
+    def denied(
+        self, operation: Operation, kind: ResourceType, names: Iterable[str]
+    ) -> Iterator[str]:
+        """Yield the names without the right."""
+        if self._authorizer is not None:
+            yield from (name for name in names if not self.allows(operation, kind, name))
+
     def check(self, operation: Operation, kind: ResourceType, name: str) -> None:
         """Raise the error of the resource's type unless the caller has the right."""
         if not self.allows(operation, kind, name):
@@ -98,6 +119,22 @@ class Access:
 
 OPEN = Access(None)
 """The rights of every caller on a node without an authorizer."""
+
+
+class Client(Protocol):
+    """The fields of a connection that decide on its rights, and the rights themselves."""
+
+    host: str
+    principal: Principal
+    access: Access | None
+
+
+def access_of(client: Client, authorizer: Authorizer) -> Access:
+    """Return the rights of a connection; they last until it authenticates as somebody else."""
+    access = client.access
+    if access is None or access.caller.principal is not client.principal:
+        access = client.access = Access(authorizer, Caller(client.principal, client.host))
+    return access
 
 
 def refusal(caller: Caller, operation: Operation, kind: ResourceType, name: str) -> KafkaError:

@@ -73,6 +73,8 @@ class StandardAuthorizer:
         self._decisions = decisions
         self._rules: dict[Uuid, AclBinding] = {}
         self._state = _State(None)
+        self.version = 0
+        """The number of changes of the rules."""
 
     @property
     def rule_count(self) -> int:
@@ -88,6 +90,7 @@ class StandardAuthorizer:
         self._rules.update(added)
         # One assignment: a decision under way uses either the old rules or the new ones.
         self._state = _State((index or AclIndex()).changed(added.values(), removed))
+        self.version += 1  # Afterwards, so that no decision of a version is from older rules.
 
     def allows(
         self,

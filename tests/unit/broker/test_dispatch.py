@@ -33,6 +33,7 @@ class Served:
     def __init__(self, node: ProduceNode) -> None:
         self.node = node
         broker = SimpleNamespace(
+            authorizer=None,
             metrics=node.metrics,
             produce_shapes=node.shapes,
             wake_ups=node.wake_ups,

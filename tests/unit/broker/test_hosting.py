@@ -191,7 +191,7 @@ def test_a_default_changed_for_the_broker_reaches_topics_without_a_config(node: 
 
 def shape_of(node: Node, topic: str) -> ProduceShape:
     shape = ProduceShape(node.partitions.led(topic, 0), topic.encode(), 1, 7)
-    node.shapes.known[7, topic.encode()] = shape
+    node.shapes.known[7, topic.encode(), 0] = shape
     return shape
 
 

@@ -34,7 +34,8 @@ class Client:
     def __init__(self, broker: UnitBroker) -> None:
         round_ = SimpleNamespace(take=None, settle=None)
         self.dispatch = Dispatcher(
-            cast(Any, SimpleNamespace(**vars(broker), loop=None)), cast(Any, round_)
+            cast(Any, SimpleNamespace(**vars(broker), loop=None, authorizer=None)),
+            cast(Any, round_),
         )
         self.host, self.port, self.listener = "10.0.0.7", 40_000, "PLAINTEXT"
         self.produce_shape = None

@@ -6,6 +6,7 @@ handler is imported by its first request. An API that is missing from the table 
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -16,8 +17,10 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.error_codes import ErrorCodes, error_codes_of
 from headrace.protocol.message import Message
 from headrace.protocol.refusals import Refusal, refusal_of
-from headrace.security.access import OPEN, Access
+from headrace.security.access import OPEN, Access, access_of
+from headrace.security.acls import Operation, ResourceType
 from headrace.security.principals import Caller, Principal
+from headrace.security.rights import Rights
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -36,6 +39,7 @@ class Peer(Protocol):
     listener: str
     software: tuple[str, str]
     principal: Principal
+    access: Access | None
 
 
 class Call(msgspec.Struct, gc=False):
@@ -58,7 +62,15 @@ class Call(msgspec.Struct, gc=False):
     def access(self) -> Access:
         """The rights of the client."""
         authorizer = self.broker.authorizer
-        return OPEN if authorizer is None else Access(authorizer, self.caller)
+        return OPEN if authorizer is None else access_of(self.peer, authorizer)
+
+    @property
+    def may_describe(self) -> Callable[[str], bool] | None:
+        """Returns whether the client may see a topic; None if it may see all topics."""
+        if self.broker.authorizer is None:
+            return None
+        allows = self.access.allows
+        return partial(allows, Operation.DESCRIBE, ResourceType.TOPIC, is_audited=False)
 
     async def ask_controller(self, request: Message) -> Any:
         """Forward a request of the client to the active controller."""
@@ -72,13 +84,20 @@ class Registration(msgspec.Struct, frozen=True):
     versions: range
     refuse: Refusal | None
     advertised_from: int
+    rights: Rights | None
 
 
 def api(
-    key: ApiKey, *, versions: range, refuse: Refusal | None = None, advertised_from: int = -1
+    key: ApiKey,
+    *,
+    versions: range,
+    rights: Rights | None = None,
+    refuse: Refusal | None = None,
+    advertised_from: int = -1,
 ) -> Callable[[_Function], _Function]:
     """Mark a function as the handler of an API; module and function are named as the API.
 
+    `rights` declares the rights that the handler or the controller checks; empty for none.
     `refuse` makes the response when the whole request fails, from the request, the error and the
     version, where `refusals.py` cannot derive it from the definitions of the messages.
     `advertised_from` is the lowest version in ApiVersions, if it is below the lowest version
@@ -87,7 +106,7 @@ def api(
     first = versions[0] if advertised_from < 0 else advertised_from
 
     def register(function: _Function) -> _Function:
-        function.__dict__["registration"] = Registration(key, versions, refuse, first)
+        function.__dict__["registration"] = Registration(key, versions, refuse, first, rights)
         return function
 
     return register

@@ -41,6 +41,8 @@ ROWS = (
     ("configs", "INCREMENTAL_ALTER_CONFIGS", 0, 1, 0),
     ("cluster", "LIST_PARTITION_REASSIGNMENTS", 0, 0, 0),
     ("groups", "OFFSET_DELETE", 0, 0, 0),
+    ("quotas", "DESCRIBE_CLIENT_QUOTAS", 0, 1, 0),
+    ("quotas", "ALTER_CLIENT_QUOTAS", 0, 1, 0),
     ("security", "DESCRIBE_USER_SCRAM_CREDENTIALS", 0, 0, 0),
     ("security", "ALTER_USER_SCRAM_CREDENTIALS", 0, 0, 0),
     ("quorum", "DESCRIBE_QUORUM", 0, 2, 0),

@@ -26,7 +26,7 @@ from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from headrace.broker.broker import Broker
     from headrace.replication.partition import HostedTopic
@@ -51,11 +51,16 @@ class Admission(NamedTuple):
 NO_TRANSACTION = Admission({}, NOT_VERIFIED)
 
 
-async def admit(broker: "Broker", request: ProduceView, version: int) -> Admission:
-    """Verify or add the partitions in which the transaction has not begun yet."""
+async def admit(
+    broker: "Broker", request: ProduceView, version: int, forbidden: "Collection[TopicKey]" = ()
+) -> Admission:
+    """Verify or add the partitions in which the transaction has not begun yet.
+
+    Forbidden topics do not become part of the transaction.
+    """
     verification = _verification(version)
     transaction_version = EPOCH_BUMP_FROM if verification is Verification.ADD else 0
-    producer, named = _begun_by(broker, request, version)
+    producer, named = _begun_by(broker, request, version, forbidden)
     if producer is None or not named:
         return Admission({}, transaction_version)
     assert request.transactional_id is not None
@@ -95,14 +100,14 @@ def topics_by_key(broker: "Broker", version: int) -> "Mapping[TopicKey, HostedTo
 
 
 def _begun_by(
-    broker: "Broker", request: ProduceView, version: int
+    broker: "Broker", request: ProduceView, version: int, forbidden: "Collection[TopicKey]"
 ) -> "tuple[ProducerIdAndEpoch | None, dict[TopicPartition, NamedPartition]]":
     """Return the producer of the transaction, and the partitions in which it would begin."""
     hosted = topics_by_key(broker, version)
     producer = None
     named: dict[TopicPartition, NamedPartition] = {}
     for key, record_sets in request.topics:
-        topic = hosted.get(key)
+        topic = None if key in forbidden else hosted.get(key)
         for index, records in record_sets:
             if topic is None or records is None or not is_transactional(records):
                 continue

@@ -11,6 +11,7 @@ from headrace.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     KafkaError,
+    TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -29,6 +30,8 @@ from headrace.protocol.hot_produce import (
 from headrace.storage.validation import CheckedBatch, is_heavy
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from headrace.broker.direct_call import DirectCall
     from headrace.broker.flushing import Lost
     from headrace.replication.partition import HostedTopic, Partition
@@ -44,6 +47,7 @@ class ProduceRequest:
         "_admission",
         "_broker",
         "_call",
+        "_forbidden",
         "_hosted",
         "_now_ms",
         "_request",
@@ -55,8 +59,15 @@ class ProduceRequest:
         "unflushed",
     )
 
-    def __init__(self, call: "DirectCall", request: ProduceView, admission: Admission) -> None:
+    def __init__(
+        self,
+        call: "DirectCall",
+        request: ProduceView,
+        admission: Admission,
+        forbidden: "Collection[TopicKey]" = (),
+    ) -> None:
         self._call = call
+        self._forbidden = forbidden
         self._broker = call.broker
         self._request = request
         self._admission = admission
@@ -80,6 +91,8 @@ class ProduceRequest:
             self.done.append((key, appended))
             for index, records in record_sets:
                 try:
+                    if self._forbidden and key in self._forbidden:
+                        raise TopicAuthorizationFailed("the client may not write to the topic")
                     if topic is None:
                         raise _unknown(key, self._call.version)
                     if refused and (key, index) in refused:
@@ -237,8 +250,10 @@ class ProduceRequest:
         if not is_repeatable or len(topics) != 1 or len(topics[0][1]) != 1:
             return
         (key, ((index, _),)) = topics[0]
-        self._call.connection.produce_shape = self._broker.produce_shapes.learn(
-            frame, self._call.version, self._request, self._hosted[key].led(index)
+        call, partition = self._call, self._hosted[key].led(index)
+        caller = None if self._broker.authorizer is None else call.access.caller
+        call.connection.produce_shape = self._broker.produce_shapes.learn(
+            frame, call.version, self._request, partition, caller
         )
 
 

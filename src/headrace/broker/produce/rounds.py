@@ -128,7 +128,8 @@ class ProduceRound:
         is_stable = isinstance(data, bytearray)
         view = self._view if is_scratch else memoryview(data)
         if not (is_stable and data.startswith(shape.prefix, start + _PREFIX_START)):  # type: ignore[union-attr]
-            other = self._shapes.find(shape.version, view[start + 4 : end], shape.prefix_size)
+            rest = view[start + 4 : end]
+            other = self._shapes.find(shape.version, rest, shape.prefix_size, shape.caller)
             if other is None:
                 return False
             connection.produce_shape = shape = other

@@ -9,6 +9,10 @@ Shapes serve only the usual, successful requests (`rounds.py`). Every other requ
 `api/records/produce.py`, which defines the behaviour: for example the first batch of a transaction
 in a partition, because the coordinator must admit it. Shapes are forgotten whenever their
 partition or its configs change.
+
+With an authorizer a shape serves only clients with the principal and the host that it was learned
+from, and all shapes are forgotten when rules change: what has been allowed stays allowed until
+then.
 """
 
 from functools import lru_cache
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from headrace.replication.partition import HostedTopic, Partition
+    from headrace.security.principals import Caller
 
 PREFIX_START = 8
 """The size of API key, version and correlation id, which precede the repeated prefix."""
@@ -37,7 +42,11 @@ PREFIX_START = 8
 ALL = -1
 """The acks of a producer that waits for all in-sync replicas."""
 
+EVERYBODY = 0
+"""The caller of a shape that serves all clients, because there is no authorizer."""
+
 _SHAPES_MAX = 16_384
+_CALLERS_MAX = 16_384
 _NEVER = (1 << 63) - 1
 
 _SIZE = Struct(">i")
@@ -68,6 +77,7 @@ class ProduceShape:
         "_pack",
         "_size",
         "acks",
+        "caller",
         "frame_size_min",
         "index",
         "is_flexible",
@@ -93,7 +103,10 @@ class ProduceShape:
         prefix: bytes = b"",
         is_transactional: bool = False,
         timeout_ms: int = 0,
+        caller: int = EVERYBODY,
     ) -> None:
+        self.caller = caller
+        """The number of the clients that the shape serves."""
         self.partition: Partition | None = partition  # None once the shape is forgotten.
         self.index = partition.index
         self.key = key
@@ -168,7 +181,9 @@ class ProduceShapes:
     """The shapes in use, by request prefix; bounded, and forgotten when their topic changes."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, bytes], ProduceShape] = {}
+        self.known: dict[tuple[int, bytes, int], ProduceShape] = {}
+        self._numbers: dict[Caller, int] = {}
+        self._last_number = EVERYBODY
 
     def forget(self, topics: "Collection[HostedTopic] | None" = None) -> None:
         """Forget the shapes of some topics, or all shapes.
@@ -190,8 +205,12 @@ class ProduceShapes:
         version: int,
         request: ProduceView,
         partition: "Partition",
+        caller: "Caller | None" = None,
     ) -> ProduceShape | None:
-        """Remember the shape of a successful request; None if the request is unusual."""
+        """Remember the shape of a successful request; None if the request is unusual.
+
+        `caller` is None if there is no authorizer.
+        """
         if not _is_usual(request, version, partition):
             return None
         key, ((_, records),) = request.topics[0]
@@ -208,13 +227,24 @@ class ProduceShapes:
             prefix=prefix,
             is_transactional=request.transactional_id is not None,
             timeout_ms=request.timeout_ms,
+            caller=EVERYBODY if caller is None else self._number_of(caller),
         )
         if not shape.find_records(frame, prefix_end, len(frame)):
             return None
         if len(self.known) >= _SHAPES_MAX:
             self._thin_out()
-        self.known[version, prefix] = shape
+        self.known[version, prefix, shape.caller] = shape
         return shape
+
+    def _number_of(self, caller: "Caller") -> int:
+        """Return a number that no other caller has had, to look up shapes by."""
+        number = self._numbers.get(caller)
+        if number is None:
+            if len(self._numbers) >= _CALLERS_MAX:
+                self._numbers.clear()
+            number = self._last_number = self._last_number + 1
+            self._numbers[caller] = number
+        return number
 
     def _thin_out(self) -> None:
         """Forget every second shape, regardless of age.
@@ -224,18 +254,20 @@ class ProduceShapes:
         for key in list(self.known)[::2]:
             self.known.pop(key).partition = None
 
-    def find(self, version: int, frame: memoryview, prefix_size: int) -> ProduceShape | None:
+    def find(
+        self, version: int, frame: memoryview, prefix_size: int, caller: int = EVERYBODY
+    ) -> ProduceShape | None:
         """Return the shape of a frame, or None. The last frame's prefix size is tried first.
 
         A client that writes to topics with names of different lengths alternates between sizes.
         """
-        shape = self.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
+        shape = self.known.get((version, bytes(frame[PREFIX_START:prefix_size]), caller))
         if shape is not None:
             return shape
         other_size = prefix_size_of(frame, version)
         if other_size in (0, prefix_size):
             return None
-        return self.known.get((version, bytes(frame[PREFIX_START:other_size])))
+        return self.known.get((version, bytes(frame[PREFIX_START:other_size]), caller))
 
 
 def prefix_size_of(frame: memoryview, version: int) -> int:

@@ -10,7 +10,7 @@ KIP-394 member ids). A decision changes a copy of the group, which replaces the 
 records are written; a refused write changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -60,6 +60,7 @@ class Joining(NamedTuple):
     new_id: str  # Unique; makes up the id of a member that has none.
     needs_known_id: bool  # From v4 on a new member first gets its id.
     can_skip_assignment: bool  # From v9 on a returning leader can learn that nothing changed.
+    may_describe: Callable[[str], bool] | None = None  # None if it may see all topics.
 
 
 # Joining.

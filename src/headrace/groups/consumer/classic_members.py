@@ -77,7 +77,8 @@ def join(
         subscription = read_subscription(joining.protocols[0][1])
     except DecodeError as error:
         raise InconsistentGroupProtocol(f"Member {member_id}'s subscription: {error}") from None
-    return _join(ConsumerDraft(group, context), joining, member_id, subscription)
+    draft = ConsumerDraft(group, context, joining.may_describe)
+    return _join(draft, joining, member_id, subscription)
 
 
 def _supports(group: ConsumerGroup, joining: "Joining") -> bool:

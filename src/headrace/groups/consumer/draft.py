@@ -1,7 +1,7 @@
 """A consumer group as it would be after a decision: subscriptions, patterns, target, steps."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -20,7 +20,6 @@ from headrace.groups.consumer.records import Member, ResolvedRegex
 from headrace.groups.epochs.draft import Draft
 from headrace.groups.epochs.group import MetadataNote
 from headrace.groups.subscriptions import metadata_hash, topic_specifications
-from headrace.metadata.image import MetadataImage
 from headrace.protocol.uuids import Uuid
 
 _REFRESH_MS_MIN = 1_000
@@ -34,8 +33,15 @@ class ConsumerDraft(Draft[Member, Assignment]):
     context: ConsumerContext
     memory: ConsumerMemory
 
-    def __init__(self, group: ConsumerGroup, context: ConsumerContext) -> None:
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        context: ConsumerContext,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> None:
+        """`may_describe` returns whether the client may see a topic; None if it may see all."""
         super().__init__(group, context)
+        self._may_describe = may_describe
         self.regexes: Mapping[str, ResolvedRegex] = group.regexes
 
     def replace_static(self, old: Member, member_id: str) -> Member:
@@ -86,13 +92,17 @@ class ConsumerDraft(Draft[Member, Assignment]):
             self.records.append(records.no_partition_metadata(group.group_id))
 
     def _resolve_regexes(self) -> bool:
-        """Match the members' patterns with the topics; return whether any result has changed."""
+        """Match the members' patterns with the topics; return whether any result has changed.
+
+        As in Kafka only topics that the present client may see are found, also for the patterns of
+        other members.
+        """
         changed = self._forget_unused_regexes()
         for regex in sorted({one.topic_regex for one in self.members.values() if one.topic_regex}):
             known = self.regexes.get(regex)
             if known is not None and known.version == self.context.image.offset:
                 continue
-            found = _resolve(regex, self.context.image, self.context.now_ms)
+            found = _resolve(regex, self.context, self._may_describe)
             if known is None or known.topics != found.topics:
                 changed = True
                 self.regexes = {**self.regexes, regex: found}
@@ -143,11 +153,17 @@ class ConsumerDraft(Draft[Member, Assignment]):
         return frozenset(topics[one].id for one in names if one in topics)
 
 
-def _resolve(pattern: str, image: MetadataImage, now_ms: int) -> ResolvedRegex:
+def _resolve(
+    pattern: str, context: ConsumerContext, may_describe: Callable[[str], bool] | None
+) -> ResolvedRegex:
     """The topics whose whole name a pattern matches."""
-    matches = compiled(pattern).matches
-    topics = frozenset(name for name in image.topics if matches(name))
-    return ResolvedRegex(topics, version=image.offset, timestamp_ms=now_ms)
+    matches, image = compiled(pattern).matches, context.image
+    topics = frozenset(
+        name
+        for name in image.topics
+        if matches(name) and (may_describe is None or may_describe(name))
+    )
+    return ResolvedRegex(topics, version=image.offset, timestamp_ms=context.now_ms)
 
 
 def preferred_assignor(members: Iterable[Member], settings: ConsumerSettings) -> str:

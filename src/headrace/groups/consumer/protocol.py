@@ -135,7 +135,7 @@ def heartbeat(
     if epoch > 0 and (settled := _settled(group, request, context)) is not None:
         return settled
     check_room(group, request.member_id, context.settings.max_size)
-    draft = ConsumerDraft(group, context)
+    draft = ConsumerDraft(group, context, client.may_describe)
     member = _member_of(draft, request)
     updated = draft.heartbeat(
         member, _described(member, request, client), reported_partitions(request)

@@ -14,10 +14,12 @@ N = TypeVar("N")
 
 
 class Client(msgspec.Struct, frozen=True):
-    """The sender of a request, as group descriptions show it."""
+    """The sender of a request, as group descriptions show it, and what it may see."""
 
     id: str
     host: str
+    may_describe: Callable[[str], bool] | None = None
+    """Returns whether the sender may see a topic; None if it may see all topics."""
 
 
 class Answer(msgspec.Struct, Generic[R, N], frozen=True):

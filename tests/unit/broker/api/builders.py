@@ -57,7 +57,7 @@ from headrace.replication.metrics import TopicMetrics
 from headrace.replication.partitions import Partitions
 from headrace.runtime.tasks import Tasks
 from headrace.security.access import OPEN, Access, Authorizer
-from headrace.security.principals import ANONYMOUS, Caller
+from headrace.security.principals import ANONYMOUS, Caller, Principal
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -75,12 +75,13 @@ DIRECTORY_ID = bytes(range(16))
 class FixedPeer:
     """The peer of a call without a connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, principal: Principal = ANONYMOUS) -> None:
         self.host = "10.0.0.7"
         self.port = 40_000
         self.listener = LISTENER
         self.software = ("unknown", "unknown")
-        self.principal = ANONYMOUS
+        self.principal = principal
+        self.access: Access | None = None
 
 
 class HandClock:

@@ -21,6 +21,7 @@ from headrace.protocol.schemas.produce import (
     TopicProduceData,
 )
 from headrace.runtime.durations import Durations
+from headrace.security.access import Access
 from headrace.security.principals import ANONYMOUS
 from headrace.storage.config import LogConfig
 from tests.builders.logs import NOW, batch_of
@@ -41,6 +42,7 @@ class Producing:
     closed = False
 
     def __init__(self) -> None:
+        self.access: Access | None = None
         self.produce_shape: Any = None
         self.is_waiting = False
         self.response: ProduceResponse | None = None

@@ -28,7 +28,7 @@ _TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@api(ApiKey.API_VERSIONS, versions=range(5))
+@api(ApiKey.API_VERSIONS, versions=range(5), rights=())
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
     if call.version >= 3:
         _note_software(request, call)

@@ -4,7 +4,7 @@ v1 adds the kind of node that the request is for; v2 can include fenced brokers.
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import NOT_REQUESTED, ON_CLUSTER
+from headrace.broker.authorized_operations import NOT_REQUESTED, on_cluster
 from headrace.broker.topics.topology import controller_for_clients, live_brokers
 from headrace.controller.descriptions import BROKERS, check_endpoint_type
 from headrace.protocol.api_keys import ApiKey
@@ -13,9 +13,13 @@ from headrace.protocol.schemas.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import Lacking, Right
+
+_RIGHTS = (Right(Operation.DESCRIBE, ResourceType.CLUSTER, Lacking.SHOWS_NOTHING),)
 
 
-@api(ApiKey.DESCRIBE_CLUSTER, versions=range(3))
+@api(ApiKey.DESCRIBE_CLUSTER, versions=range(3), rights=_RIGHTS)
 def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
     check_endpoint_type(request.endpoint_type, BROKERS)
     broker, image = call.broker, call.broker.image
@@ -34,5 +38,5 @@ def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClu
             )
             for node, endpoint in nodes
         ],
-        cluster_authorized_operations=ON_CLUSTER if asked else NOT_REQUESTED,
+        cluster_authorized_operations=on_cluster(call.access) if asked else NOT_REQUESTED,
     )

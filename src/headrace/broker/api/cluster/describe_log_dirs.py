@@ -18,12 +18,17 @@ from headrace.protocol.schemas.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from headrace.runtime import files
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 from headrace.storage.directory import LogDirectory
 from headrace.storage.topic_partition import TopicPartition
 
+_RIGHTS = (for_request(Operation.DESCRIBE, ResourceType.CLUSTER),)
 
-@api(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6))
+
+@api(ApiKey.DESCRIBE_LOG_DIRS, versions=range(1, 6), rights=_RIGHTS)
 def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+    call.access.check_on_cluster(Operation.DESCRIBE)
     is_asked = _filter(request)
     return DescribeLogDirsResponse(
         results=[_describe(one, is_asked) for one in call.broker.directories.directories]

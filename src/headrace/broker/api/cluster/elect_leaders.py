@@ -10,6 +10,10 @@ from headrace.controller.elections import ElectionResult
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.ALTER, ResourceType.CLUSTER),)
 
 
 def _refuse(request: ElectLeadersRequest, error: KafkaError, version: int) -> ElectLeadersResponse:
@@ -24,7 +28,7 @@ def _refuse(request: ElectLeadersRequest, error: KafkaError, version: int) -> El
     )
 
 
-@api(ApiKey.ELECT_LEADERS, versions=range(3), refuse=_refuse)
+@api(ApiKey.ELECT_LEADERS, versions=range(3), rights=_RIGHTS, refuse=_refuse)
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
     check_deadline(request.timeout_ms)
     response: ElectLeadersResponse = await call.broker.controller.ask(

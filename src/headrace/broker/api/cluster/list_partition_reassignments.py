@@ -11,12 +11,17 @@ from headrace.protocol.schemas.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.DESCRIBE, ResourceType.CLUSTER),)
 
 
-@api(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=range(1))
+@api(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=range(1), rights=_RIGHTS)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, call: Call
 ) -> ListPartitionReassignmentsResponse:
+    call.access.check_on_cluster(Operation.DESCRIBE)
     ongoing = []
     for topic, indexes in _asked(request, call.broker.image):
         partitions = _reassigning(topic, indexes)

@@ -12,6 +12,15 @@ from headrace.broker.api.registry import Call
 from headrace.controller.requests import error_in
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.metadata.image import ResourceType
+from headrace.security import acls
+from headrace.security.acls import Operation
+from headrace.security.rights import for_each
+
+ALTERING_RIGHTS = (
+    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.TOPIC, "of topics"),
+    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.GROUP, "of groups"),
+    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.CLUSTER, "of everything else"),
+)
 
 R = TypeVar("R")
 
@@ -33,13 +42,12 @@ async def alter_each(
                 raise InvalidRequest(
                     "each resource may appear once in a request; put its changes together"
                 )
-            is_logger = one.resource_type == ResourceType.BROKER_LOGGER
-            if is_logger or (one.resource_type == ResourceType.BROKER and one.resource_name):
+            if one.resource_type == ResourceType.BROKER and one.resource_name:
                 check_is_this_node(one.resource_name, call.broker.node_id)
         except KafkaError as error:
             errors[place] = error
         else:
-            if is_logger:
+            if one.resource_type == ResourceType.BROKER_LOGGER:
                 errors[place] = alter_logger(one)
             else:
                 stored.append(place)

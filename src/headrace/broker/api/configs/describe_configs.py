@@ -22,6 +22,9 @@ from headrace.protocol.schemas.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from headrace.security import acls
+from headrace.security.acls import Operation
+from headrace.security.rights import for_each
 from headrace.settings.definitions import ConfigSource
 from headrace.settings.describe import (
     DescribedConfig,
@@ -32,8 +35,14 @@ from headrace.settings.describe import (
     describe_topic,
 )
 
+_RIGHTS = (
+    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.TOPIC, "of topics"),
+    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.GROUP, "of groups"),
+    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.CLUSTER, "of everything else"),
+)
 
-@api(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5))
+
+@api(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5), rights=_RIGHTS)
 def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     known = {int(kind) for kind in ResourceType}
     if any(one.resource_type not in known for one in request.resources):
@@ -47,6 +56,7 @@ def _describe(
     resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call
 ) -> DescribeConfigsResult:
     try:
+        _check_right(resource, call)
         if resource.resource_type == ResourceType.BROKER_LOGGER:
             configs = _loggers(resource.resource_name, call)
         elif resource.resource_type == ResourceType.BROKER and resource.resource_name:
@@ -64,6 +74,17 @@ def _describe(
         resource_name=resource.resource_name,
         configs=[one for one in configs if not wanted or one.name in wanted],
     )
+
+
+def _check_right(resource: DescribeConfigsResource, call: Call) -> None:
+    access, wanted = call.access, Operation.DESCRIBE_CONFIGS
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            access.check(wanted, acls.ResourceType.TOPIC, resource.resource_name)
+        case ResourceType.GROUP:
+            access.check(wanted, acls.ResourceType.GROUP, resource.resource_name)
+        case _:
+            access.check_on_cluster(wanted)
 
 
 def _configs_of(kind: int, name: str, call: Call) -> Iterable[DescribedConfig]:

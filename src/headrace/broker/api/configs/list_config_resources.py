@@ -15,12 +15,18 @@ from headrace.protocol.schemas.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from headrace.security import acls
+from headrace.security.acls import Operation
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.DESCRIBE_CONFIGS, acls.ResourceType.CLUSTER),)
 
 
-@api(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2))
+@api(ApiKey.LIST_CONFIG_RESOURCES, versions=range(2), rights=_RIGHTS)
 def list_config_resources(
     request: ListConfigResourcesRequest, call: Call
 ) -> ListConfigResourcesResponse:
+    call.access.check_on_cluster(Operation.DESCRIBE_CONFIGS)
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)

@@ -3,10 +3,10 @@
 v1 adds the protocol that each member speaks (KIP-1099).
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from headrace.broker.api.groups.describing import describe_each
+from headrace.broker.api.groups.describing import DESCRIBING_RIGHTS, describe_each
 from headrace.broker.api.registry import Call, api
 from headrace.groups.consumer.description import describe
 from headrace.groups.consumer.group import ConsumerGroup
@@ -18,7 +18,7 @@ from headrace.protocol.schemas.consumer_group_describe import (
 )
 
 
-@api(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2))
+@api(ApiKey.CONSUMER_GROUP_DESCRIBE, versions=range(2), rights=DESCRIBING_RIGHTS)
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, call: Call
 ) -> ConsumerGroupDescribeResponse | Coroutine[Any, Any, ConsumerGroupDescribeResponse]:
@@ -30,4 +30,11 @@ def consumer_group_describe(
         lambda group: describe(group, image),
         DescribedGroup,
         lambda groups: ConsumerGroupDescribeResponse(groups=groups),
+        _topics,
     )
+
+
+def _topics(group: DescribedGroup) -> Iterator[str]:
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            yield from (one.topic_name for one in assignment.topic_partitions)

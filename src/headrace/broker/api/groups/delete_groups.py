@@ -13,9 +13,13 @@ from headrace.protocol.schemas.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
+
+_RIGHTS = (for_each(Operation.DELETE, ResourceType.GROUP),)
 
 
-@api(ApiKey.DELETE_GROUPS, versions=range(3))
+@api(ApiKey.DELETE_GROUPS, versions=range(3), rights=_RIGHTS)
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
     results = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -28,6 +32,7 @@ async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroup
 
 
 async def _delete(group_id: str, call: Call) -> None:
+    call.access.check(Operation.DELETE, ResourceType.GROUP, group_id)
     shard = call.broker.groups.shard_for(group_id)
     group = shard.state.groups.get(group_id)
     if group is not None and group.type is GroupType.SHARE:

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import NOT_REQUESTED, ON_GROUP
+from headrace.broker.authorized_operations import on_group
 from headrace.broker.coordinators import Shard, when_committed
 from headrace.errors import GroupIdNotFound, KafkaError
 from headrace.groups.classic.group import ClassicGroup, Member, State
@@ -20,7 +20,10 @@ from headrace.protocol.schemas.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
 
+_RIGHTS = (for_each(Operation.DESCRIBE, ResourceType.GROUP),)
 _MESSAGES_FROM = 6
 
 
@@ -32,19 +35,21 @@ def _refuse(
     )
 
 
-@api(ApiKey.DESCRIBE_GROUPS, versions=range(7), refuse=_refuse)
+@api(ApiKey.DESCRIBE_GROUPS, versions=range(7), rights=_RIGHTS, refuse=_refuse)
 def describe_groups(
     request: DescribeGroupsRequest, call: Call
 ) -> DescribeGroupsResponse | Coroutine[Any, Any, DescribeGroupsResponse]:
-    allowed = ON_GROUP if request.include_authorized_operations else NOT_REQUESTED
+    access = call.access
     described = []
     shards: list[Shard[GroupShard]] = []
     for group_id in request.groups:
         try:
+            access.check(Operation.DESCRIBE, ResourceType.GROUP, group_id)
             shard = call.broker.groups.shard_for(group_id)
             shards.append(shard)
             group = _describe(group_id, shard.state, call.version)
-            group.authorized_operations = allowed
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = on_group(access, group_id)
         except KafkaError as error:
             group = _failed(group_id, error, call.version)
         described.append(group)

@@ -23,6 +23,14 @@ from headrace.protocol.schemas.find_coordinator import (
     FindCoordinatorResponse,
 )
 from headrace.protocol.uuids import from_text
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, for_request
+
+_RIGHTS = (
+    for_each(Operation.DESCRIBE, ResourceType.GROUP, "of groups"),
+    for_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "of transactional ids"),
+    for_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "of share partitions"),
+)
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _TOPICS = {
@@ -42,15 +50,15 @@ def _refuse(
     return _as_single(_failed(request.key, error))
 
 
-@api(ApiKey.FIND_COORDINATOR, versions=range(7), refuse=_refuse)
+@api(ApiKey.FIND_COORDINATOR, versions=range(7), rights=_RIGHTS, refuse=_refuse)
 def find_coordinator(
     request: FindCoordinatorRequest, call: Call
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     if request.key_type not in _TOPICS:
         raise InvalidRequest(f"there is no coordinator type {request.key_type}")
     keys = request.coordinator_keys if call.version >= _BATCHED_FROM else [request.key]
-    if keys and not any(_is_sound(request.key_type, key, call.version) for key in keys):
-        _check(request.key_type, keys[0], call.version)
+    if keys and not any(_is_sound(request.key_type, key, call) for key in keys):
+        _check(request.key_type, keys[0], call)
     coordinates = _coordinates(request.key_type, call)
     if coordinates.exists:
         return _answer(request, coordinates, call)
@@ -86,7 +94,7 @@ def _answer(
 
 def _find(key_type: int, key: str, coordinates: Coordinates[Any], call: Call) -> Coordinator:
     try:
-        _check(key_type, key, call.version)
+        _check(key_type, key, call)
         broker = call.broker.image.brokers.get(coordinates.leader_of(key))
         endpoint = None if broker is None else endpoint_of(broker, call.listener)
         if broker is None or endpoint is None:
@@ -96,15 +104,25 @@ def _find(key_type: int, key: str, coordinates: Coordinates[Any], call: Call) ->
     return Coordinator(key=key, node_id=broker.id, host=endpoint.host, port=endpoint.port)
 
 
-def _check(key_type: int, key: str, version: int) -> None:
-    if key_type == _SHARE and (version < _SHARE_FROM or not _is_share_partition(key)):
-        raise InvalidRequest("a share partition is named group:topic-id:partition, from v6 on")
+def _check(key_type: int, key: str, call: Call) -> None:
+    """Raise if the key is invalid, or the caller may not look for its coordinator."""
+    if key_type == _GROUP:
+        call.access.check(Operation.DESCRIBE, ResourceType.GROUP, key)
+    elif key_type == _TRANSACTION:
+        call.access.check(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
+    else:
+        named = "a share partition is named group:topic-id:partition, from v6 on"
+        if call.version < _SHARE_FROM:
+            raise InvalidRequest(named)
+        call.access.check_on_cluster(Operation.CLUSTER_ACTION)
+        if not _is_share_partition(key):
+            raise InvalidRequest(named)
 
 
-def _is_sound(key_type: int, key: str, version: int) -> bool:
+def _is_sound(key_type: int, key: str, call: Call) -> bool:
     try:
-        _check(key_type, key, version)
-    except InvalidRequest:
+        _check(key_type, key, call)
+    except KafkaError:
         return False
     return True
 

@@ -12,14 +12,20 @@ from headrace.groups.classic_requests import heartbeat as beat
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import encode
 from headrace.protocol.schemas.heartbeat import HeartbeatRequest, HeartbeatResponse
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.READ, ResourceType.GROUP),)
 
 _answers: dict[tuple[int, int], bytes] = {}
 
 
-@api(ApiKey.HEARTBEAT, versions=range(5))
+@api(ApiKey.HEARTBEAT, versions=range(5), rights=_RIGHTS)
 def heartbeat(
     request: HeartbeatRequest, call: Call
 ) -> HeartbeatResponse | bytes | Coroutine[Any, Any, HeartbeatResponse | bytes]:
+    if call.broker.authorizer is not None:
+        call.access.check(Operation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     try:

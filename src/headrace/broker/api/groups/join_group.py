@@ -15,8 +15,11 @@ from headrace.groups.classic.protocol import Joining, refused_join
 from headrace.groups.classic_requests import join
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.join_group import JoinGroupRequest, JoinGroupResponse
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 from headrace.settings.broker import BrokerSettings
 
+_RIGHTS = (for_request(Operation.READ, ResourceType.GROUP),)
 _KNOWN_ID_FROM, _NULLABLE_PROTOCOL_FROM, _SKIP_FROM = 4, 7, 9
 
 
@@ -24,11 +27,12 @@ def _refuse(request: JoinGroupRequest, error: KafkaError, version: int) -> JoinG
     return _fit(refused_join(request.member_id, error), version)
 
 
-@api(ApiKey.JOIN_GROUP, versions=range(10), refuse=_refuse)
+@api(ApiKey.JOIN_GROUP, versions=range(10), rights=_RIGHTS, refuse=_refuse)
 def join_group(
     request: JoinGroupRequest, call: Call
 ) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse]:
     broker = call.broker
+    call.access.check(Operation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     _check_session_timeout(request.session_timeout_ms, broker.settings)
@@ -66,6 +70,7 @@ def _joining(request: JoinGroupRequest, call: Call) -> Joining:
         new_id=str(uuid4()),
         needs_known_id=call.version >= _KNOWN_ID_FROM,
         can_skip_assignment=call.version >= _SKIP_FROM,
+        may_describe=call.may_describe,
     )
 
 

@@ -16,7 +16,10 @@ from headrace.protocol.schemas.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 
+_RIGHTS = (for_request(Operation.READ, ResourceType.GROUP),)
 _SEVERAL_FROM = 3
 
 
@@ -30,10 +33,11 @@ def _refuse(request: LeaveGroupRequest, error: KafkaError, version: int) -> Leav
     return _shaped(responses, version)
 
 
-@api(ApiKey.LEAVE_GROUP, versions=range(6), refuse=_refuse)
+@api(ApiKey.LEAVE_GROUP, versions=range(6), rights=_RIGHTS, refuse=_refuse)
 def leave_group(
     request: LeaveGroupRequest, call: Call
 ) -> LeaveGroupResponse | Coroutine[Any, Any, LeaveGroupResponse]:
+    call.access.check(Operation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     broker, version = call.broker, call.version

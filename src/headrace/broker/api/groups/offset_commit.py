@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.errors import UnknownTopicId, UnknownTopicOrPartition
+from headrace.errors import TopicAuthorizationFailed, UnknownTopicId, UnknownTopicOrPartition
 from headrace.groups.classic.protocol import keep_alive_by_commit
 from headrace.groups.group import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
@@ -21,7 +21,15 @@ from headrace.protocol.schemas.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from headrace.security.access import Access
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, for_request
 
+_RIGHTS = (
+    for_request(Operation.READ, ResourceType.GROUP),
+    for_each(Operation.READ, ResourceType.TOPIC),
+)
+_READ, _TOPIC = Operation.READ, ResourceType.TOPIC
 _TOPIC_IDS_FROM = 10
 _SHAPES_KNOWN_MAX = 2000
 
@@ -29,14 +37,17 @@ _fine_answers: dict[tuple[object, ...], bytes] = {}
 """Encoded responses without errors, because a member always commits the same partitions."""
 
 
-@api(ApiKey.OFFSET_COMMIT, versions=range(2, 11))
+@api(ApiKey.OFFSET_COMMIT, versions=range(2, 11), rights=_RIGHTS)
 def offset_commit(
     request: OffsetCommitRequest, call: Call
 ) -> OffsetCommitResponse | bytes | Coroutine[Any, Any, OffsetCommitResponse | bytes]:
     group_id, member_id = request.group_id, request.member_id
-    broker = call.broker
+    broker, access = call.broker, call.access
+    access.check(Operation.READ, ResourceType.GROUP, group_id)
+    commits, refused = _sorted_out(request, broker.image, call.version, access)
+    if refused and not commits:
+        return _answer([], refused, request, call.version)
     shard = broker.groups.shard_for(group_id)
-    commits, refused = _sorted_out(request, broker.image, call.version)
     try:
         check_commit(
             shard.state,
@@ -76,7 +87,7 @@ async def _later(
 
 
 def _sorted_out(
-    request: OffsetCommitRequest, image: MetadataImage, version: int
+    request: OffsetCommitRequest, image: MetadataImage, version: int, access: Access
 ) -> tuple[list[Commit], dict[int, int]]:
     """Return the commits of existing partitions, and the error codes of the others by place."""
     commits: list[Commit] = []
@@ -86,11 +97,14 @@ def _sorted_out(
         by_id = version >= _TOPIC_IDS_FROM
         topic = image.topics_by_id.get(asked.topic_id) if by_id else image.topics.get(asked.name)
         count = 0 if topic is None else len(topic.partitions)
+        code = UnknownTopicId.code if by_id and topic is None else UnknownTopicOrPartition.code
+        name = asked.name if topic is None else topic.name
+        if not ((by_id and topic is None) or access.allows(_READ, _TOPIC, name)):
+            topic, code = None, TopicAuthorizationFailed.code
         for one in asked.partitions:
             place += 1
             if topic is None or not 0 <= one.partition_index < count:
-                is_id = by_id and topic is None
-                refused[place] = UnknownTopicId.code if is_id else UnknownTopicOrPartition.code
+                refused[place] = code
                 continue
             commits.append(
                 (

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.errors import InvalidGroupId, UnknownTopicOrPartition
+from headrace.errors import InvalidGroupId, TopicAuthorizationFailed, UnknownTopicOrPartition
 from headrace.groups.offsets import delete
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.offset_delete import (
@@ -13,16 +13,28 @@ from headrace.protocol.schemas.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, for_request
+
+_RIGHTS = (
+    for_request(Operation.DELETE, ResourceType.GROUP),
+    for_each(Operation.READ, ResourceType.TOPIC),
+)
 
 
-@api(ApiKey.OFFSET_DELETE, versions=range(1))
+@api(ApiKey.OFFSET_DELETE, versions=range(1), rights=_RIGHTS)
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
+    access = call.access
+    access.check(Operation.DELETE, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     shard = call.broker.groups.shard_for(request.group_id)
+    names = [topic.name for topic in request.topics]
+    forbidden = set(access.denied(Operation.READ, ResourceType.TOPIC, names))
     known = [
         (topic.name, one.partition_index)
         for topic in request.topics
+        if topic.name not in forbidden
         for one in topic.partitions
         if _exists(call, topic.name, one.partition_index)
     ]
@@ -38,7 +50,10 @@ async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDelet
                     OffsetDeleteResponsePartition(
                         one.partition_index,
                         by_place.get(
-                            (topic.name, one.partition_index), UnknownTopicOrPartition.code
+                            (topic.name, one.partition_index),
+                            TopicAuthorizationFailed.code
+                            if topic.name in forbidden
+                            else UnknownTopicOrPartition.code,
                         ),
                     )
                     for one in topic.partitions

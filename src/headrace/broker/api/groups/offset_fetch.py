@@ -9,7 +9,12 @@ from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.coordinators import Shard, when_committed
-from headrace.errors import KafkaError, UnknownTopicId, UnstableOffsetCommit
+from headrace.errors import (
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnstableOffsetCommit,
+)
 from headrace.groups.committed_offsets import Offsets
 from headrace.groups.offset_records import CommittedOffset, OffsetKey
 from headrace.groups.offsets import offsets_to_fetch
@@ -27,6 +32,14 @@ from headrace.protocol.schemas.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from headrace.protocol.uuids import ZERO
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, to_list
+
+_RIGHTS = (
+    for_each(Operation.DESCRIBE, ResourceType.GROUP),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name or id"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+)
 
 _ERROR_AT_TOP_FROM, _SEVERAL_FROM, _TOPIC_IDS_FROM = 2, 8, 10
 _NO_OFFSET = -1
@@ -38,7 +51,7 @@ def _refuse(request: OffsetFetchRequest, error: KafkaError, version: int) -> Off
     return _shaped(groups, version)
 
 
-@api(ApiKey.OFFSET_FETCH, versions=range(1, 11), refuse=_refuse)
+@api(ApiKey.OFFSET_FETCH, versions=range(1, 11), rights=_RIGHTS, refuse=_refuse)
 def offset_fetch(
     request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
@@ -46,6 +59,7 @@ def offset_fetch(
     shards: list[Shard[GroupShard]] = []
     for group in _groups(request, call.version):
         try:
+            call.access.check(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
             shard = call.broker.groups.shard_for(group.group_id)
             shards.append(shard)
             is_stable = request.require_stable
@@ -77,14 +91,15 @@ def _fetch(
 ) -> OffsetFetchResponseGroup:
     known = offsets_to_fetch(state, group.group_id, group.member_id, group.member_epoch)
     unstable = state.offsets if require_stable and state.offsets.pending else None
-    image = call.broker.image
+    image, access = call.broker.image, call.access
     asked = group.topics
     if asked is None:
         topics = image.topics
         asked = [
             OffsetFetchRequestTopics(name, topics[name].id if name in topics else ZERO, [*offsets])
             for name, offsets in known.items()
-            if name in topics or call.version < _TOPIC_IDS_FROM
+            if (name in topics or call.version < _TOPIC_IDS_FROM)
+            and access.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
         ]
     answer = OffsetFetchResponseGroup(group.group_id)
     for topic in asked:
@@ -95,6 +110,9 @@ def _fetch(
                 answer.topics.append(_failed(topic, UnknownTopicId.code))
                 continue
             name = found.name
+        if not access.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            answer.topics.append(_failed(topic, TopicAuthorizationFailed.code))
+            continue
         offsets = known.get(name, {})
         partitions = [
             _partition(group.group_id, name, index, offsets.get(index, _NOTHING), unstable)

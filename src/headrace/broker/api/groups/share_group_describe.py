@@ -1,9 +1,9 @@
 """ShareGroupDescribe v1: share groups with their members and assignments."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from headrace.broker.api.groups.describing import describe_each
+from headrace.broker.api.groups.describing import DESCRIBING_RIGHTS, describe_each
 from headrace.broker.api.registry import Call, api
 from headrace.groups.share.description import describe
 from headrace.groups.share.group import ShareGroup
@@ -16,7 +16,7 @@ from headrace.protocol.schemas.share_group_describe import (
 )
 
 
-@api(ApiKey.SHARE_GROUP_DESCRIBE, versions=range(1, 2))
+@api(ApiKey.SHARE_GROUP_DESCRIBE, versions=range(1, 2), rights=DESCRIBING_RIGHTS)
 def share_group_describe(
     request: ShareGroupDescribeRequest, call: Call
 ) -> ShareGroupDescribeResponse | Coroutine[Any, Any, ShareGroupDescribeResponse]:
@@ -30,4 +30,10 @@ def share_group_describe(
         lambda group: describe(group, image, assignor),
         DescribedGroup,
         lambda groups: ShareGroupDescribeResponse(groups=groups),
+        _topics,
     )
+
+
+def _topics(group: DescribedGroup) -> Iterator[str]:
+    for member in group.members:
+        yield from (one.topic_name for one in member.assignment.topic_partitions)

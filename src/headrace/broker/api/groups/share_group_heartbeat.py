@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headrace.broker.api.groups.subscribing import check_subscription
 from headrace.broker.api.registry import Call, api
 from headrace.broker.shares.group_states import begin_states
 from headrace.coordination.effects import Effects
@@ -22,18 +23,27 @@ from headrace.protocol.schemas.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 from headrace.runtime.eager import finish_now
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 from headrace.shares.state import UNINITIALIZED
 
 if TYPE_CHECKING:
     from headrace.broker.coordinators import Shard
     from headrace.groups.shard import GroupShard
 
+_RIGHTS = (
+    for_request(Operation.READ, ResourceType.GROUP),
+    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "of subscribed topics"),
+)
 
-@api(ApiKey.SHARE_GROUP_HEARTBEAT, versions=range(1, 2))
+
+@api(ApiKey.SHARE_GROUP_HEARTBEAT, versions=range(1, 2), rights=_RIGHTS)
 def share_group_heartbeat(
     request: ShareGroupHeartbeatRequest, call: Call
 ) -> ShareGroupHeartbeatResponse | Coroutine[Any, Any, ShareGroupHeartbeatResponse]:
     check_share_groups(call.broker.image.features)
+    if call.broker.authorizer is not None:
+        check_subscription(request.group_id, request.subscribed_topic_names or (), call)
     check_request(request)
     shard = call.broker.groups.shard_for(request.group_id)
     answer = shard.apply(_decide(shard, request, call))

@@ -12,11 +12,14 @@ from headrace.errors import InconsistentGroupProtocol, InvalidGroupId
 from headrace.groups.classic_requests import sync
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.sync_group import SyncGroupRequest, SyncGroupResponse
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 
+_RIGHTS = (for_request(Operation.READ, ResourceType.GROUP),)
 _NAMES_PROTOCOL_FROM = 5
 
 
-@api(ApiKey.SYNC_GROUP, versions=range(6))
+@api(ApiKey.SYNC_GROUP, versions=range(6), rights=_RIGHTS)
 def sync_group(
     request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
@@ -26,6 +29,7 @@ def sync_group(
         request.protocol_name,
     ):
         raise InconsistentGroupProtocol("the protocol's type and name must be given")
+    call.access.check(Operation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     shard = broker.groups.shard_for(request.group_id)

@@ -14,15 +14,20 @@ from headrace.protocol.schemas.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.DESCRIBE, ResourceType.CLUSTER),)
 
 
-@api(ApiKey.DESCRIBE_QUORUM, versions=range(3))
+@api(ApiKey.DESCRIBE_QUORUM, versions=range(3), rights=_RIGHTS)
 async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
     if _asked(request) == [(METADATA_TOPIC, 0)]:
         response: DescribeQuorumResponse = await call.broker.controller.ask(
             request, call.version, call.caller
         )
         return response
+    call.access.check_on_cluster(Operation.DESCRIBE)
     return DescribeQuorumResponse(
         topics=[
             DescribeQuorumResponseTopicData(

@@ -26,7 +26,10 @@ from headrace.protocol.schemas.delete_records import (
 )
 from headrace.replication.delayed import until
 from headrace.replication.partition import Partition
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
 
+_RIGHTS = (for_each(Operation.DELETE, ResourceType.TOPIC),)
 _HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
 
@@ -45,7 +48,7 @@ def _refuse(
     )
 
 
-@api(ApiKey.DELETE_RECORDS, versions=range(3), refuse=_refuse)
+@api(ApiKey.DELETE_RECORDS, versions=range(3), rights=_RIGHTS, refuse=_refuse)
 def delete_records(
     request: DeleteRecordsRequest, call: Call
 ) -> DeleteRecordsResponse | Coroutine[Any, Any, DeleteRecordsResponse]:
@@ -109,6 +112,7 @@ def _delete(
     topic: str, index: int, offset: int, call: Call, waiting: list[_Waiting]
 ) -> DeleteRecordsPartitionResult:
     try:
+        call.access.check(Operation.DELETE, ResourceType.TOPIC, topic)
         partition = call.broker.partitions.led(topic, index)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopicException(f"{topic} is internal; records of it cannot be deleted")

@@ -5,7 +5,7 @@ Followers answer, too: an operator who looks for hanging transactions asks a cer
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.topics.topology import why_missing
-from headrace.errors import KafkaError
+from headrace.errors import InvalidTopicException, KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.refusals import refused
 from headrace.protocol.schemas.describe_producers import (
@@ -15,9 +15,13 @@ from headrace.protocol.schemas.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
+
+_RIGHTS = (for_each(Operation.READ, ResourceType.TOPIC),)
 
 
-@api(ApiKey.DESCRIBE_PRODUCERS, versions=range(1))
+@api(ApiKey.DESCRIBE_PRODUCERS, versions=range(1), rights=_RIGHTS)
 def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
@@ -34,8 +38,11 @@ def describe_producers(request: DescribeProducersRequest, call: Call) -> Describ
 
 def _partition(topic: str, index: int, call: Call) -> PartitionResponse:
     try:
-        if topic not in call.broker.image.topics:
-            raise why_missing(topic)
+        missing = None if topic in call.broker.image.topics else why_missing(topic)
+        if not isinstance(missing, InvalidTopicException):
+            call.access.check(Operation.READ, ResourceType.TOPIC, topic)
+        if missing is not None:
+            raise missing
         log = call.broker.partitions.hosted(topic, index).online_log()
     except KafkaError as error:
         return refused(PartitionResponse, index, error)

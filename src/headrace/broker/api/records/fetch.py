@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.registry import api
-from headrace.broker.fetch_sessions import FetchContext, FetchTarget
+from headrace.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchContext, FetchTarget
 from headrace.broker.replica_fetch import INLINE_BYTES_MAX, ReplicaFetch, divergence, unknown
 from headrace.broker.replica_sessions import CONSUMER, replica_of
 from headrace.broker.topics.topology import leader_nodes
-from headrace.errors import KafkaError
+from headrace.errors import FetchSessionIdNotFound, KafkaError, TopicAuthorizationFailed
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
 from headrace.protocol.schemas.fetch import FetchRequest
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, for_request
 
 if TYPE_CHECKING:
     from headrace.broker.direct_call import DirectCall
@@ -28,16 +30,25 @@ if TYPE_CHECKING:
     from headrace.storage.log import Log
     from headrace.storage.reading import LogSlice
 
+_RIGHTS = (
+    for_each(Operation.READ, ResourceType.TOPIC, "of consumers"),
+    for_request(
+        Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "of followers; each topic is refused"
+    ),
+)
 _READ_COMMITTED = 1
 
 
-@api(ApiKey.FETCH, versions=range(4, 19))
+@api(ApiKey.FETCH, versions=range(4, 19), rights=_RIGHTS)
 def fetch(request: FetchRequest, call: "DirectCall") -> None:
     sessions, now = call.broker.fetch_sessions, call.broker.loop.time()
     served: _Fetch | ReplicaFetch
     try:
         replica_id = replica_of(request)[0]
         if replica_id > CONSUMER:
+            if not call.access.allows_on_cluster(Operation.CLUSTER_ACTION):
+                _refuse_follower(request, call)
+                return
             served = _by_replica(request, call, sessions, now)
         else:
             context = sessions.context(request, call.version, now)
@@ -57,6 +68,25 @@ def _by_replica(
     return ReplicaFetch(call, request, session, is_incremental=is_incremental)
 
 
+def _refuse_follower(request: FetchRequest, call: "DirectCall") -> None:
+    """Refuse every partition; a follower without the right gets no session and changes none."""
+    if request.session_epoch not in (FINAL_EPOCH, INITIAL_EPOCH):
+        raise FetchSessionIdNotFound("a follower without the right has no session")
+    code = TopicAuthorizationFailed.code
+    by_id = call.version >= TOPIC_IDS_FROM
+    topics: list[tuple[bytes, list[FetchedPartition[LogSlice]]]] = [
+        (
+            topic.topic_id if by_id else topic.topic.encode(),
+            [FetchedPartition(one.partition, code, -1, -1, -1, None) for one in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    for _, partitions in topics:
+        for _ in partitions:
+            call.count_error(code)
+    call.answer(*write_fetch(call.version, call.correlation_id, 0, topics))
+
+
 class _Fetch:
     """One request: read, and if there are too few records, read again later."""
 
@@ -65,6 +95,7 @@ class _Fetch:
         "_call",
         "_context",
         "_elsewhere",
+        "_forbidden",
         "_has_diverged",
         "_hosted",
         "_reads_any_replica",
@@ -89,6 +120,31 @@ class _Fetch:
         partitions = call.broker.partitions
         by_id = call.version >= TOPIC_IDS_FROM
         self._hosted = partitions.by_id if by_id else partitions.by_wire_name
+        self._forbidden: frozenset[bytes] = frozenset()
+        if call.broker.authorizer is not None:
+            self._forbidden = self._forbidden_topics()
+
+    def _forbidden_topics(self) -> frozenset[bytes]:
+        """Return the topics that the client may not read.
+
+        A session remembers that it has none, until the rules or its partitions change.
+        """
+        access, session = self._call.access, self._context.session
+        permission = (access, access.version)
+        if session is not None and session.permitted == permission:
+            return frozenset()
+        keys = {target.topic_key for target in self._context}
+        forbidden = frozenset(key for key in keys if not self._may_read(key))
+        if session is not None and not forbidden and keys <= self._hosted.keys():
+            session.permitted = permission
+        return forbidden
+
+    def _may_read(self, key: bytes) -> bool:
+        topic = self._hosted.get(key)
+        if topic is None and self._call.version >= TOPIC_IDS_FROM:
+            return True  # It is unknown, and has no name to have rights on.
+        name = key.decode(errors="replace") if topic is None else topic.name
+        return self._call.access.allows(Operation.READ, ResourceType.TOPIC, name)
 
     def serve(self) -> None:
         wait_ms = self._request.max_wait_ms
@@ -127,18 +183,24 @@ class _Fetch:
                 result = FetchedPartition(
                     target.index, error.code, -1, -1, -1, None, current_leader=leader
                 )
-                failed = True
+                # As in Kafka a forbidden topic does not end the wait for the others.
+                failed = failed or target.topic_key not in self._forbidden
                 if leader is not None:
                     self._elsewhere.append(error)
                 self._count_failure(target, error)
             total += size
             left -= size
             reads.append((target, result))
-        return reads, total, failed or self._has_diverged
+        has_nothing_to_read = bool(self._forbidden) and all(
+            target.topic_key in self._forbidden for target, _ in reads
+        )
+        return reads, total, failed or self._has_diverged or has_nothing_to_read
 
     def _read_partition(
         self, target: FetchTarget, left: int, *, is_first: bool
     ) -> "tuple[FetchedPartition[LogSlice], int]":
+        if self._forbidden and target.topic_key in self._forbidden:
+            raise TopicAuthorizationFailed("the client may not read the topic")
         topic = self._hosted.get(target.topic_key)
         if topic is None:
             raise unknown(target.topic_key, self._call.version)

@@ -17,6 +17,7 @@ from headrace.errors import (
     KafkaError,
     LeaderNotAvailable,
     OffsetNotAvailable,
+    TopicAuthorizationFailed,
     UnsupportedVersion,
 )
 from headrace.protocol.api_keys import ApiKey
@@ -29,11 +30,15 @@ from headrace.protocol.schemas.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from headrace.replication.partition import Partition
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
 from headrace.storage.log import Log
 from headrace.storage.timestamps import TimestampOffset
 
+_RIGHTS = (for_each(Operation.DESCRIBE, ResourceType.TOPIC),)
 _CONSUMER = -1
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+_FORBIDDEN = TopicAuthorizationFailed("the client may not describe the topic")
 _NO_TIMESTAMP = -1
 _NOT_AVAILABLE_FROM = 5
 
@@ -59,7 +64,7 @@ _KNOWN_FROM: dict[int, int] = {
 }
 
 
-@api(ApiKey.LIST_OFFSETS, versions=range(1, 12))
+@api(ApiKey.LIST_OFFSETS, versions=range(1, 12), rights=_RIGHTS)
 def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise InvalidRequest(
@@ -69,10 +74,14 @@ def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse
     asked = Counter(
         (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
     )
+    names = [topic.name for topic in request.topics]
+    forbidden = set(call.access.denied(Operation.DESCRIBE, ResourceType.TOPIC, names))
     topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
         for one in topic.partitions:
-            if asked[topic.name, one.partition_index] > 1:
+            if topic.name in forbidden:
+                found = refused(ListOffsetsPartitionResponse, one, _FORBIDDEN)
+            elif asked[topic.name, one.partition_index] > 1:
                 twice = InvalidRequest("a partition is named more than once")
                 found = refused(ListOffsetsPartitionResponse, one, twice)
             else:

@@ -6,7 +6,7 @@ v1 adds the lag (KIP-1226): the records that are neither acknowledged nor archiv
 from collections.abc import Iterable
 
 from headrace.broker.api.registry import Call, api
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, TopicAuthorizationFailed
 from headrace.groups.share.group import ShareGroup
 from headrace.metadata.features import check_share_groups
 from headrace.metadata.image import TopicImage
@@ -27,12 +27,19 @@ from headrace.protocol.schemas.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic as Topic,
 )
 from headrace.runtime.eager import finish_each
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, to_list
 from headrace.shares.state import UNINITIALIZED, UNKNOWN_COUNT, SharePartitionKey
 
+_RIGHTS = (
+    for_each(Operation.DESCRIBE, ResourceType.GROUP),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+)
 _UNKNOWN_LAG = -1
 
 
-@api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2))
+@api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2), rights=_RIGHTS)
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, call: Call
 ) -> DescribeShareGroupOffsetsResponse:
@@ -43,12 +50,16 @@ async def describe_share_group_offsets(
 
 
 async def _group(asked: DescribeShareGroupOffsetsRequestGroup, call: Call) -> Group:
-    topics_by_name = call.broker.image.topics
+    topics_by_name, access = call.broker.image.topics, call.access
     described = []
     try:
+        access.check(Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
         for name, partitions in await _topics(asked, call):
             topic = topics_by_name.get(name)
-            if topic is None:
+            if not access.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+                if asked.topics is not None:
+                    described.append(_forbidden(name, partitions))
+            elif topic is None:
                 unknown = [Partition(one, UNINITIALIZED) for one in partitions]
                 described.append(Topic(topic_name=name, partitions=unknown))
             else:
@@ -59,6 +70,17 @@ async def _group(asked: DescribeShareGroupOffsetsRequestGroup, call: Call) -> Gr
     except KafkaError as error:
         return refused(Group, asked, error)
     return Group(group_id=asked.group_id, topics=described)
+
+
+def _forbidden(name: str, partitions: Iterable[int]) -> Topic:
+    code, message = TopicAuthorizationFailed.code, "Topic authorization failed."
+    return Topic(
+        topic_name=name,
+        partitions=[
+            Partition(one, UNINITIALIZED, error_code=code, error_message=message)
+            for one in partitions
+        ],
+    )
 
 
 async def _topics(

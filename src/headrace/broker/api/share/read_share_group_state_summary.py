@@ -6,16 +6,18 @@ v1 adds the count of completed deliveries, which yields the lag.
 from typing import Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.api.share.states import serve_each
+from headrace.broker.api.share.states import BROKER_RIGHTS, serve_each
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas import read_share_group_state_summary as schema
+from headrace.security.acls import Operation
 from headrace.shares.state import SharePartitionState
 
 
-@api(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=range(2))
+@api(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions=range(2), rights=BROKER_RIGHTS)
 async def read_share_group_state_summary(
     request: schema.ReadShareGroupStateSummaryRequest, call: Call
 ) -> schema.ReadShareGroupStateSummaryResponse:
+    call.access.check_on_cluster(Operation.CLUSTER_ACTION)
     summary = call.broker.share_coordinator.summary
     results = await serve_each(
         request,

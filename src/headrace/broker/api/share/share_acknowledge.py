@@ -5,6 +5,7 @@ v2 can renew locks (KIP-1222). A request with the epoch -1 ends the member's ses
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.share.acknowledging import (
+    MEMBER_RIGHTS,
     RENEWALS_FROM,
     Verdicts,
     acknowledge_all,
@@ -26,7 +27,7 @@ from headrace.runtime.eager import finish_now
 from headrace.shares.sessions import FINAL_EPOCH, Target
 
 
-@api(ApiKey.SHARE_ACKNOWLEDGE, versions=range(1, 3))
+@api(ApiKey.SHARE_ACKNOWLEDGE, versions=range(1, 3), rights=MEMBER_RIGHTS)
 def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> ShareAcknowledgeResponse:
     return finish_now(_acknowledge(request, call))  # type: ignore[return-value]
 
@@ -34,7 +35,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> ShareAckn
 async def _acknowledge(request: ShareAcknowledgeRequest, call: Call) -> ShareAcknowledgeResponse:
     check_share_groups(call.broker.image.features)
     shares = call.broker.share_partitions
-    key = check_member(request.group_id, request.member_id)
+    key = check_member(request.group_id, request.member_id, call.access)
     epoch = request.share_session_epoch
     shares.sessions.acknowledge(key, epoch)
     acknowledged = [
@@ -43,7 +44,9 @@ async def _acknowledge(request: ShareAcknowledgeRequest, call: Call) -> ShareAck
         for partition in topic.partitions
     ]
     may_renew = call.version >= RENEWALS_FROM and request.is_renew_ack
-    verdicts = await acknowledge_all(call.broker, key, acknowledged, may_renew=may_renew)
+    verdicts = await acknowledge_all(
+        call.broker, call.access, key, acknowledged, may_renew=may_renew
+    )
     if epoch == FINAL_EPOCH:
         releasing = shares.end_session(key)
         if releasing is not None:

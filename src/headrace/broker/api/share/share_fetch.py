@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import api
 from headrace.broker.api.share.acknowledging import (
+    MEMBER_RIGHTS,
     RENEWALS_FROM,
     Verdicts,
     acknowledge_all,
@@ -41,7 +42,7 @@ _INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than 
 _RECORD_LIMIT = 1
 
 
-@api(ApiKey.SHARE_FETCH, versions=range(1, 3))
+@api(ApiKey.SHARE_FETCH, versions=range(1, 3), rights=MEMBER_RIGHTS)
 def share_fetch(request: ShareFetchRequest, call: "DirectCall") -> None:
     _ShareFetch(call, request).serve()
 
@@ -105,7 +106,7 @@ class _ShareFetch:
     def _begin(self) -> None:
         request = self._request
         check_share_groups(self._broker.image.features)
-        self._key = check_member(request.group_id, request.member_id)
+        self._key = check_member(request.group_id, request.member_id, self._call.access)
         if request.share_acquire_mode not in (0, _RECORD_LIMIT):
             raise InvalidRequest(f"there is no share acquire mode {request.share_acquire_mode}")
         renews = self._call.version >= RENEWALS_FROM and request.is_renew_ack
@@ -149,7 +150,7 @@ class _ShareFetch:
         if acknowledged:
             may_renew = self._call.version >= RENEWALS_FROM and request.is_renew_ack
             self._verdicts = await acknowledge_all(
-                self._broker, self._key, acknowledged, may_renew=may_renew
+                self._broker, self._call.access, self._key, acknowledged, may_renew=may_renew
             )
         if request.share_session_epoch == FINAL_EPOCH:
             releasing = self._broker.share_partitions.end_session(self._key)
@@ -171,10 +172,10 @@ class _ShareFetch:
 
     def _open(self) -> None:
         """Find the share partitions; load those that are not in memory."""
-        shares = self._broker.share_partitions
+        shares, access = self._broker.share_partitions, self._call.access
         for target in self._session.rotated(self._request.share_session_epoch):
             try:
-                partition = partition_of(self._broker, *target)
+                partition = partition_of(self._broker, access, *target)
             except KafkaError as error:
                 self._errors[target] = error
                 continue

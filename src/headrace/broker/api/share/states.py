@@ -6,7 +6,13 @@ from typing import Any, TypeVar
 from headrace.errors import KafkaError
 from headrace.protocol.refusals import refused
 from headrace.runtime.eager import finish_each
+from headrace.security.acls import Operation as AclOperation
+from headrace.security.acls import ResourceType
+from headrace.security.rights import for_request
 from headrace.shares.state import SharePartitionKey, SharePartitionState
+
+BROKER_RIGHTS = (for_request(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),)
+"""The right that brokers need for these APIs."""
 
 R = TypeVar("R")
 

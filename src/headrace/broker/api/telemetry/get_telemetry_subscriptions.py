@@ -9,7 +9,7 @@ from headrace.protocol.schemas.get_telemetry_subscriptions import (
 )
 
 
-@api(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=range(1))
+@api(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, versions=range(1), rights=())
 def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, call: Call
 ) -> GetTelemetrySubscriptionsResponse:

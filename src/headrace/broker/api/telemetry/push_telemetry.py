@@ -10,7 +10,7 @@ from headrace.protocol.schemas.push_telemetry import PushTelemetryRequest, PushT
 _GROWTH_MAX = 32  # The limit of decompressed metrics, in multiples of telemetry.max.bytes.
 
 
-@api(ApiKey.PUSH_TELEMETRY, versions=range(1))
+@api(ApiKey.PUSH_TELEMETRY, versions=range(1), rights=())
 async def push_telemetry(request: PushTelemetryRequest, call: Call) -> PushTelemetryResponse:
     telemetry, peer = call.broker.telemetry, call.peer
     telemetry.use(call.broker.image.configs)

@@ -9,6 +9,10 @@ from headrace.protocol.schemas.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
+
+_RIGHTS = (for_each(Operation.ALTER, ResourceType.TOPIC),)
 
 
 def _refuse(
@@ -18,7 +22,7 @@ def _refuse(
     return CreatePartitionsResponse(results=[partitions_result(name, error) for name in names])
 
 
-@api(ApiKey.CREATE_PARTITIONS, versions=range(4), refuse=_refuse)
+@api(ApiKey.CREATE_PARTITIONS, versions=range(4), rights=_RIGHTS, refuse=_refuse)
 async def create_partitions(
     request: CreatePartitionsRequest, call: Call
 ) -> CreatePartitionsResponse:

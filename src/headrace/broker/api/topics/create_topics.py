@@ -9,6 +9,17 @@ from headrace.controller.topic_requests import not_created
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import Alternative, for_each, to_list
+
+_RIGHTS = (
+    for_each(
+        Operation.CREATE,
+        ResourceType.TOPIC,
+        instead=(Alternative(Operation.CREATE, ResourceType.CLUSTER),),
+    ),
+    to_list(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "for the configs of new topics"),
+)
 
 
 def _refuse(request: CreateTopicsRequest, error: KafkaError, version: int) -> CreateTopicsResponse:
@@ -16,7 +27,7 @@ def _refuse(request: CreateTopicsRequest, error: KafkaError, version: int) -> Cr
     return CreateTopicsResponse(topics=[not_created(name, error) for name in names])
 
 
-@api(ApiKey.CREATE_TOPICS, versions=range(2, 8), refuse=_refuse)
+@api(ApiKey.CREATE_TOPICS, versions=range(2, 8), rights=_RIGHTS, refuse=_refuse)
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     check_deadline(request.timeout_ms)
     response: CreateTopicsResponse = await call.broker.controller.ask(

@@ -10,6 +10,13 @@ from headrace.protocol.schemas.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each
+
+_RIGHTS = (
+    for_each(Operation.DELETE, ResourceType.TOPIC),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by id"),
+)
 
 
 def _refuse(request: DeleteTopicsRequest, error: KafkaError, version: int) -> DeleteTopicsResponse:
@@ -26,7 +33,7 @@ def _refuse(request: DeleteTopicsRequest, error: KafkaError, version: int) -> De
     )
 
 
-@api(ApiKey.DELETE_TOPICS, versions=range(1, 7), refuse=_refuse)
+@api(ApiKey.DELETE_TOPICS, versions=range(1, 7), rights=_RIGHTS, refuse=_refuse)
 async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     check_deadline(request.timeout_ms)
     response: DeleteTopicsResponse = await call.broker.controller.ask(

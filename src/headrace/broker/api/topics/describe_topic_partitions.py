@@ -5,7 +5,7 @@ the start of the next page; the client returns it, and it must name a topic of t
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import ON_TOPIC
+from headrace.broker.authorized_operations import on_topic
 from headrace.broker.topics.topology import (
     INTERNAL_TOPICS,
     NO_NODE,
@@ -13,7 +13,7 @@ from headrace.broker.topics.topology import (
     offline_replicas,
     why_missing,
 )
-from headrace.errors import InvalidRequest, KafkaError
+from headrace.errors import InvalidRequest, KafkaError, TopicAuthorizationFailed
 from headrace.metadata.image import MetadataImage, PartitionImage
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_topic_partitions import (
@@ -23,26 +23,37 @@ from headrace.protocol.schemas.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, to_list
+
+_RIGHTS = (
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+)
 
 
-@api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1))
+@api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1), rights=_RIGHTS)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call
 ) -> DescribeTopicPartitionsResponse:
-    image = call.broker.image
+    image, access = call.broker.image, call.access
     limit = min(
         request.response_partition_limit, call.broker.settings.max_request_partition_size_limit
     )
     room = max(limit, 1)
     response = DescribeTopicPartitionsResponse(topics=[])
-    for name in _names(request, image):
+    names = _names(request, image)
+    hidden = set(access.denied(Operation.DESCRIBE, ResourceType.TOPIC, names))
+    for name in names:
+        if name in hidden:
+            continue
         if room == 0:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(
                 topic_name=name, partition_index=0
             )
             break
         start = _start_of(name, request)
-        described = _topic(name, image, range(start, start + room), call.listener)
+        described = _topic(name, image, range(start, start + room), call)
         response.topics.append(described)
         room -= len(described.partitions)
         topic = image.topics.get(name)
@@ -52,6 +63,8 @@ def describe_topic_partitions(
                 topic_name=name, partition_index=reached
             )
             break
+    if request.topics:
+        response.topics += [_refused(name) for name in names if name in hidden]
     return response
 
 
@@ -75,13 +88,17 @@ def _start_of(name: str, request: DescribeTopicPartitionsRequest) -> int:
     return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
 
 
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(name=name, error_code=TopicAuthorizationFailed.code)
+
+
 def _topic(
-    name: str, image: MetadataImage, indexes: range, listener: str
+    name: str, image: MetadataImage, indexes: range, call: Call
 ) -> DescribeTopicPartitionsResponseTopic:
     described = DescribeTopicPartitionsResponseTopic(
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=ON_TOPIC,
+        topic_authorized_operations=on_topic(call.access, name),
     )
     topic = image.topics.get(name)
     if topic is None:
@@ -89,7 +106,7 @@ def _topic(
         return described
     described.topic_id = topic.id
     described.partitions = [
-        _partition(index, topic.partitions[index], image, listener)
+        _partition(index, topic.partitions[index], image, call.listener)
         for index in indexes[: max(len(topic.partitions) - indexes.start, 0)]
     ]
     return described

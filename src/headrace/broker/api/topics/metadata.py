@@ -9,9 +9,10 @@ A topic that the request creates is unknown in the first response; the client re
 
 from collections import Counter
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.authorized_operations import NOT_REQUESTED, ON_CLUSTER, ON_TOPIC
+from headrace.broker.authorized_operations import NOT_REQUESTED, on_cluster, on_topic
 from headrace.broker.topics.metadata_answers import Answer
 from headrace.broker.topics.topology import (
     INTERNAL_TOPICS,
@@ -28,6 +29,7 @@ from headrace.errors import (
     KafkaError,
     LeaderNotAvailable,
     ReplicaNotAvailable,
+    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -43,6 +45,26 @@ from headrace.protocol.schemas.metadata import (
     MetadataResponseTopic,
 )
 from headrace.protocol.uuids import ZERO, Uuid
+from headrace.security.access import Access
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import Alternative, Lacking, Right, for_each, to_list
+
+_RIGHTS = (
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name or id"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+    for_each(
+        Operation.CREATE,
+        ResourceType.TOPIC,
+        "for automatic creation",
+        (Alternative(Operation.CREATE, ResourceType.CLUSTER),),
+    ),
+    Right(
+        Operation.DESCRIBE,
+        ResourceType.CLUSTER,
+        Lacking.SHOWS_NOTHING,
+        "for the authorized operations on the cluster",
+    ),
+)
 
 
 def _refuse(request: MetadataRequest, error: KafkaError, version: int) -> MetadataResponse:
@@ -53,7 +75,15 @@ def _refuse(request: MetadataRequest, error: KafkaError, version: int) -> Metada
     return MetadataResponse(topics=topics, error_code=error.code)
 
 
-@api(ApiKey.METADATA, versions=range(14), refuse=_refuse)
+class _Wanted(NamedTuple):
+    """The topics of a request: known, unknown, and those without a right."""
+
+    found: list[TopicImage]
+    missing: list[str | Uuid]
+    refused: list[MetadataResponseTopic]
+
+
+@api(ApiKey.METADATA, versions=range(14), rights=_RIGHTS, refuse=_refuse)
 def metadata(request: MetadataRequest, call: Call) -> MetadataResponse | bytes:
     if call.version == 0 and not request.topics:
         request.topics = None
@@ -62,15 +92,15 @@ def metadata(request: MetadataRequest, call: Call) -> MetadataResponse | bytes:
     kept = call.broker.metadata_answers.find(question, image)
     if kept is not None:
         return _counted(kept, call)
-    found, missing = _sort_out(request, call, image)
-    if missing and request.allow_auto_topic_creation:
-        _create(call, missing)
-    response = _answer(request, call, image, found, missing)
-    if missing:
+    wanted = _permitted(*_sort_out(request, call, image), request, call)
+    if wanted.missing and request.allow_auto_topic_creation:
+        _create(call, wanted)
+    response = _answer(request, call, image, wanted)
+    if wanted.missing or wanted.refused:
         return response
     errors = Counter(error_codes_of(MetadataResponse)(response))
     answer = Answer(bytes(encode(response, call.version)), tuple(errors.items()))
-    shown = None if request.topics is None else found
+    shown = None if request.topics is None else wanted.found
     call.broker.metadata_answers.keep(question, image, shown, answer)
     return _counted(answer, call)
 
@@ -83,11 +113,13 @@ def _counted(answer: Answer, call: Call) -> bytes:
 
 
 def _question(request: MetadataRequest, call: Call) -> Hashable:
-    """The parts of a request on which the response depends."""
+    """The parts of a request on which the response depends, and the rights of the caller."""
     topics = request.topics
+    access = call.access
     return (
         call.version,
         call.listener,
+        None if access.is_open else (access.caller, access.version),
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
         None if topics is None else tuple([(one.name, one.topic_id) for one in topics]),
@@ -118,28 +150,72 @@ def _sort_out(
     return known, [name for name in names if name not in image.topics]
 
 
-def _create(call: Call, missing: list[str | Uuid]) -> None:
-    """Create missing topics that were requested by a valid name."""
-    if call.broker.settings.auto_create_topics_enable:
-        names = [name for name in missing if isinstance(name, str)]
-        unknown = UnknownTopicOrPartition.code
-        call.broker.topic_creation.start(
-            [name for name in names if why_missing(name).code == unknown]
-        )
+def _permitted(
+    found: list[TopicImage], missing: list[str | Uuid], request: MetadataRequest, call: Call
+) -> _Wanted:
+    """Take out the topics that the caller may not see, without a hint that they exist."""
+    access = call.access
+    if access.is_open:
+        return _Wanted(found, missing, [])
+    if request.topics is None:
+        return _Wanted([one for one in found if _is_listed(access, one.name)], [], [])
+    names = [one.name for one in found] + [one for one in missing if isinstance(one, str)]
+    hidden = set(access.denied(Operation.DESCRIBE, ResourceType.TOPIC, names))
+    by_id = any(one.topic_id != ZERO for one in request.topics)
+    refused = [
+        _refused(None if by_id else one.name, one.id if by_id else ZERO)
+        for one in found
+        if one.name in hidden
+    ]
+    refused += [_refused(one) for one in missing if isinstance(one, str) and one in hidden]
+    return _Wanted(
+        [one for one in found if one.name not in hidden],
+        [one for one in missing if one not in hidden],
+        refused,
+    )
+
+
+def _is_listed(access: Access, topic: str) -> bool:
+    return access.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic, is_audited=False)
+
+
+def _refused(name: str | None, topic_id: Uuid = ZERO) -> MetadataResponseTopic:
+    """The answer for a topic without the right repeats only what the request has."""
+    return MetadataResponseTopic(
+        error_code=TopicAuthorizationFailed.code, name=name, topic_id=topic_id
+    )
+
+
+def _create(call: Call, wanted: _Wanted) -> None:
+    """Create missing topics that were requested by a valid name, if the caller may."""
+    if not call.broker.settings.auto_create_topics_enable:
+        return
+    access = call.access
+    names = [name for name in wanted.missing if isinstance(name, str)]
+    if not access.allows_on_cluster(Operation.CREATE, is_audited=False):
+        for name in access.denied(Operation.CREATE, ResourceType.TOPIC, tuple(names)):
+            names.remove(name)
+            wanted.missing.remove(name)
+            row = _refused(name)
+            row.is_internal = name in INTERNAL_TOPICS
+            wanted.refused.append(row)
+    unknown = UnknownTopicOrPartition.code
+    call.broker.topic_creation.start([name for name in names if why_missing(name).code == unknown])
 
 
 def _answer(
     request: MetadataRequest,
     call: Call,
     image: MetadataImage,
-    found: list[TopicImage],
-    missing: list[str | Uuid],
+    wanted: _Wanted,
 ) -> MetadataResponse:
-    topics = [_missing_topic(key) for key in missing]
-    topics += [_topic(topic, image, call) for topic in found]
+    access = call.access
+    topics = [_missing_topic(key) for key in wanted.missing]
+    topics += [_topic(topic, image, call) for topic in wanted.found]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = ON_TOPIC
+            if topic.name is not None:
+                topic.topic_authorized_operations = on_topic(access, topic.name)
     asked = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[
@@ -150,8 +226,8 @@ def _answer(
         ],
         cluster_id=call.broker.cluster_id,
         controller_id=controller_for_clients(image, call.broker.node_id),
-        topics=topics,
-        cluster_authorized_operations=ON_CLUSTER if asked else NOT_REQUESTED,
+        topics=topics + wanted.refused,
+        cluster_authorized_operations=on_cluster(access) if asked else NOT_REQUESTED,
     )
 
 

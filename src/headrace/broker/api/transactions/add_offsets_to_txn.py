@@ -14,9 +14,15 @@ from headrace.protocol.schemas.add_offsets_to_txn import (
     AddOffsetsToTxnResponse,
 )
 from headrace.runtime.eager import eager
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
+_RIGHTS = (
+    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+    for_request(Operation.READ, ResourceType.GROUP),
+)
 _FENCED_FROM = 2
 
 
@@ -26,12 +32,14 @@ def _refuse(
     return AddOffsetsToTxnResponse(error_code=for_age(error, version, _FENCED_FROM).code)
 
 
-@api(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5), refuse=_refuse)
+@api(ApiKey.ADD_OFFSETS_TO_TXN, versions=range(5), rights=_RIGHTS, refuse=_refuse)
 @eager
 async def add_offsets_to_txn(
     request: AddOffsetsToTxnRequest, call: Call
 ) -> AddOffsetsToTxnResponse:
-    broker = call.broker
+    broker, access = call.broker, call.access
+    access.check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    access.check(Operation.READ, ResourceType.GROUP, request.group_id)
     await broker.groups.ensure_topic()
     count = len(broker.image.topics[CONSUMER_OFFSETS].partitions)
     await broker.transactions.add(

@@ -26,9 +26,16 @@ from headrace.protocol.schemas.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from headrace.runtime.eager import eager, finish_each
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, for_request
 from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
+_RIGHTS = (
+    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "up to v3"),
+    for_each(Operation.WRITE, ResourceType.TOPIC, "up to v3"),
+    for_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "from v4 on"),
+)
 _FENCED_FROM = 2
 _BROKERS_FROM = 4
 
@@ -45,7 +52,7 @@ def _refuse(
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_by_topic(codes))
 
 
-@api(ApiKey.ADD_PARTITIONS_TO_TXN, versions=range(6), refuse=_refuse)
+@api(ApiKey.ADD_PARTITIONS_TO_TXN, versions=range(6), rights=_RIGHTS, refuse=_refuse)
 @eager
 async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, call: Call
@@ -57,8 +64,10 @@ async def add_partitions_to_txn(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
+        call.access.check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, only.transactional_id)
         codes = await _add(only, call)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_by_topic(codes))
+    call.access.check_on_cluster(Operation.CLUSTER_ACTION)
     codes_of_each = await finish_each(_add(one, call) for one in request.transactions)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
@@ -95,12 +104,15 @@ async def _add(transaction: AddPartitionsToTxnTransaction, call: Call) -> Codes:
 
 
 def _refused(partitions: Iterable[TopicPartition], call: Call) -> Codes:
-    topics = call.broker.image.topics
+    topics, access = call.broker.image.topics, call.access
+    is_client = call.version < _BROKERS_FROM
     refused: Codes = {}
     for partition in partitions:
         name, index = partition
         topic = topics.get(name)
-        if call.version < _BROKERS_FROM and name in INTERNAL_TOPICS:
+        if is_client and (
+            name in INTERNAL_TOPICS or not access.allows(Operation.WRITE, ResourceType.TOPIC, name)
+        ):
             refused[partition] = TopicAuthorizationFailed.code
         elif topic is None or not 0 <= index < len(topic.partitions):
             refused[partition] = UnknownTopicOrPartition.code

@@ -14,11 +14,18 @@ from headrace.protocol.schemas.describe_transactions import (
     TopicData,
     TransactionState,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, to_list
 from headrace.transactions.shard import TransactionShard
 from headrace.transactions.transaction import by_topic
 
+_RIGHTS = (
+    for_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of the topics of a transaction"),
+)
 
-@api(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1))
+
+@api(ApiKey.DESCRIBE_TRANSACTIONS, versions=range(1), rights=_RIGHTS)
 def describe_transactions(
     request: DescribeTransactionsRequest, call: Call
 ) -> DescribeTransactionsResponse | Coroutine[Any, Any, DescribeTransactionsResponse]:
@@ -32,7 +39,9 @@ def describe_transactions(
 def _describe(
     transactional_id: str, call: Call, shards: list[Shard[TransactionShard]]
 ) -> TransactionState:
+    access = call.access
     try:
+        access.check(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         shard = call.broker.transactions.shard_of(transactional_id)
         shards.append(shard)
         found = shard.state.by_id.get(transactional_id)
@@ -50,5 +59,6 @@ def _describe(
         topics=[
             TopicData(topic=topic, partitions=indexes)
             for topic, indexes in by_topic(found.partitions).items()
+            if access.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic)
         ],
     )

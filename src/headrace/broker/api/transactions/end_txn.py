@@ -10,8 +10,11 @@ from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.runtime.eager import eager
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
+_RIGHTS = (for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),)
 _FENCED_FROM = 2
 _EPOCH_BUMP_FROM = 5
 
@@ -20,9 +23,10 @@ def _refuse(request: EndTxnRequest, error: KafkaError, version: int) -> EndTxnRe
     return EndTxnResponse(error_code=for_age(error, version, _FENCED_FROM).code)
 
 
-@api(ApiKey.END_TXN, versions=range(6), refuse=_refuse)
+@api(ApiKey.END_TXN, versions=range(6), rights=_RIGHTS, refuse=_refuse)
 @eager
 async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
+    call.access.check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     producer = await call.broker.transactions.end(
         request.transactional_id,
         ProducerIdAndEpoch(request.producer_id, request.producer_epoch),

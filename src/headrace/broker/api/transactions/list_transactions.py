@@ -15,17 +15,22 @@ from headrace.protocol.schemas.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import to_list
 from headrace.transactions.states import BY_LABEL
 from headrace.transactions.transaction import Transaction
 
+_RIGHTS = (to_list(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),)
 
-@api(ApiKey.LIST_TRANSACTIONS, versions=range(3))
+
+@api(ApiKey.LIST_TRANSACTIONS, versions=range(3), rights=_RIGHTS)
 def list_transactions(
     request: ListTransactionsRequest, call: Call
 ) -> ListTransactionsResponse | Coroutine[Any, Any, ListTransactionsResponse]:
     transactions = call.broker.transactions
     if transactions.coordinator.is_loading:
         raise CoordinatorLoadInProgress("some transactional ids are still being loaded; retry soon")
+    access = call.access
     now_ms = call.broker.clock.now_ms()
     text = request.transactional_id_pattern
     pattern = RegularExpression(text) if text else None
@@ -39,6 +44,9 @@ def list_transactions(
             )
             for transaction in transactions
             if _is_wanted(transaction, request, pattern, now_ms)
+            and access.allows(
+                Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
+            )
         ],
     )
     return transactions.coordinator.listed(response)

@@ -19,6 +19,7 @@ from headrace.errors import (
     KafkaError,
     NetworkException,
     StaleMemberEpoch,
+    TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
 from headrace.groups.group import LateCommit
@@ -31,6 +32,8 @@ from headrace.protocol.schemas.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from headrace.runtime.eager import eager
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_each, for_request
 from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
@@ -38,6 +41,11 @@ if TYPE_CHECKING:
     from headrace.groups.shard import GroupShard
     from headrace.replication.partition import Partition
 
+_RIGHTS = (
+    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+    for_request(Operation.READ, ResourceType.GROUP),
+    for_each(Operation.READ, ResourceType.TOPIC),
+)
 _LOADING_FROM = 2
 _ABORTABLE_FROM = 4
 _EPOCH_BUMP_FROM = 5
@@ -53,17 +61,24 @@ def _refuse(
     return _response(request, dict.fromkeys(known, code))
 
 
-@api(ApiKey.TXN_OFFSET_COMMIT, versions=range(6), refuse=_refuse)
+@api(ApiKey.TXN_OFFSET_COMMIT, versions=range(6), rights=_RIGHTS, refuse=_refuse)
 @eager
 async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
-    commits = list(_known(request, call))
-    if not commits:
-        return _response(request, {})
-    codes = await _commit(request, call, commits)
-    return _response(
-        request,
-        {(topic, index): code for (topic, _, index, *_), code in zip(commits, codes, strict=True)},
-    )
+    access = call.access
+    access.check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    access.check(Operation.READ, ResourceType.GROUP, request.group_id)
+    names = [topic.name for topic in request.topics]
+    forbidden = set(access.denied(Operation.READ, ResourceType.TOPIC, names))
+    commits = [one for one in _known(request, call) if one[0] not in forbidden]
+    codes = await _commit(request, call, commits) if commits else []
+    known = {
+        (topic, index): code for (topic, _, index, *_), code in zip(commits, codes, strict=True)
+    }
+    for topic in request.topics:
+        if topic.name in forbidden:
+            refused = [(topic.name, one.partition_index) for one in topic.partitions]
+            known |= dict.fromkeys(refused, TopicAuthorizationFailed.code)
+    return _response(request, known)
 
 
 async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Commit]) -> list[int]:

@@ -24,14 +24,26 @@ from headrace.protocol.schemas.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from headrace.runtime.eager import eager, finish_each
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import Alternative, for_request
 from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
+_RIGHTS = (
+    for_request(
+        Operation.CLUSTER_ACTION,
+        ResourceType.CLUSTER,
+        instead=(Alternative(Operation.ALTER, ResourceType.CLUSTER),),
+    ),
+)
 
-@api(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3))
+
+@api(ApiKey.WRITE_TXN_MARKERS, versions=range(1, 3), rights=_RIGHTS)
 @eager
 async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
     """Write all markers, then wait until the in-sync replicas have them."""
+    if not call.access.allows_on_cluster(Operation.ALTER, is_audited=False):
+        call.access.check_on_cluster(Operation.CLUSTER_ACTION)
     places = [
         (marker, TopicPartition(topic.name, index))
         for marker in request.markers
