@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from headrace.security.sasl.scram import Mechanism
-from headrace.security.sasl.scram_server import Credential, TokenCredential
+from headrace.security.sasl.scram_server import TokenCredential
+from headrace.security.scram_credentials import ScramCredential
 
 
 class Credentials:
@@ -11,19 +12,17 @@ class Credentials:
 
     def __init__(
         self,
-        users: Mapping[str, Credential] | None = None,
+        users: Mapping[str, ScramCredential] | None = None,
         tokens: Mapping[str, TokenCredential] | None = None,
-        iterations: int = 4096,
     ) -> None:
         self.users = users or {}
         self.tokens = tokens or {}
-        self.iterations = iterations
 
-    def of_user(self, name: str, mechanism: Mechanism) -> Credential | None:
+    def of_user(self, name: str, mechanism: Mechanism) -> ScramCredential | None:
         return self.users.get(name)
 
     def of_token(self, token_id: str, mechanism: Mechanism) -> TokenCredential | None:
         return self.tokens.get(token_id)
 
-    def usual_iterations(self, mechanism: Mechanism) -> int:
-        return self.iterations
+    def example(self, mechanism: Mechanism) -> ScramCredential | None:
+        return next(iter(self.users.values()), None)

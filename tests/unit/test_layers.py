@@ -61,6 +61,7 @@ PARTS: dict[str, tuple[set[str], ...]] = {
         {"hosting", "registered_schemas", "shares", "transactions"},
         {"broker", "connection", "direct_call", "maintenance", "produce", "replica_fetch"},
         {"api"},
+        {"logins"},
         {"repeated_requests"},
         {"dispatch", "server"},
         {"node_status"},

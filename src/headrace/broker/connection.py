@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from headrace.broker.produce.shapes import ProduceShape
     from headrace.broker.ready_sockets import ReadySockets
+    from headrace.protocol.schemas.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
     from headrace.security.access import Access
 
 _log = logging.getLogger(__name__)
@@ -61,6 +62,18 @@ Buffer = bytes | bytearray | memoryview
 Part = Buffer | FilePart
 
 
+class LoginState(Protocol):
+    """The login of a connection to a SASL listener."""
+
+    def begin_again(self, request: "SaslHandshakeRequest", version: int) -> "SaslHandshakeResponse":
+        """Answer a handshake on a connection that is logged in."""
+        ...
+
+    def closed(self) -> None:
+        """Called when the connection is closed."""
+        ...
+
+
 class HostileFrame(HeadraceError):
     """Bytes that cannot be a Kafka request; the connection that sent them is closed."""
 
@@ -72,6 +85,7 @@ class Connection:
         "_dispatch",
         "_filled",
         "_frame",
+        "_frame_bytes_max",
         "_frame_size",
         "_is_held",
         "_loop",
@@ -97,6 +111,7 @@ class Connection:
         "idle_sweeps",
         "is_active",
         "listener",
+        "login",
         "on_abandoned",
         "port",
         "principal",
@@ -126,6 +141,7 @@ class Connection:
         self._ready = ready
         self._take = take
         self._dispatch = dispatch
+        self._frame_bytes_max = buffers.request_bytes_max
         self._on_close = on_close
         self.buffers = buffers
         self.fd = sock.fileno()
@@ -133,6 +149,7 @@ class Connection:
         self.listener = listener
         self.principal = ANONYMOUS
         self.access: Access | None = None  # The rights of the principal, once they are needed.
+        self.login: LoginState | None = None  # None on a listener without SASL.
         self.software = ("unknown", "unknown")  # Name and version from ApiVersions v3.
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_shape: ProduceShape | None = None  # The shape of its last Produce request.
@@ -154,6 +171,18 @@ class Connection:
         self._reading = True  # False while only the loss of the peer is watched for.
         self._writing = False
         ready.add(self.fd, self._on_readable)
+
+    def serve_by(
+        self,
+        dispatch: Callable[["Connection", Frames, int, int], None],
+        frame_bytes_max: int | None = None,
+    ) -> None:
+        """Have the next frames served by another function, with a limit of their size."""
+        self._dispatch = dispatch
+        limit = self.buffers.request_bytes_max
+        self._frame_bytes_max = limit if frame_bytes_max is None else min(frame_bytes_max, limit)
+        self.produce_shape = None  # Or requests of its shape would not reach the function.
+        self.repeated = None
 
     # --- in ---------------------------------------------------------------------------------
 
@@ -201,7 +230,6 @@ class Connection:
 
     def _serve_frames(self, data: Frames, position: int, end: int) -> None:
         """Serve whole frames in `data[position:end]` until one has to wait or the turn is over."""
-        dispatch = self._dispatch
         turn_end_ns = 0
         while end - position >= 4:
             size = _unpack_size(data, position)[0]
@@ -210,7 +238,7 @@ class Connection:
                 self._check_size(size, data, position)
                 break
             self.is_active = True
-            dispatch(self, data, position + 4, frame_end)
+            self._dispatch(self, data, position + 4, frame_end)  # A login replaces it.
             position = frame_end
             if self.closed:
                 return
@@ -262,14 +290,15 @@ class Connection:
         self.buffers.give_back(frame)
 
     def _check_size(self, size: int, data: Frames, position: int) -> None:
-        if 0 <= size <= self.buffers.request_bytes_max:
+        if 0 <= size <= self._frame_bytes_max:
             return
         opening = bytes(data[position : position + 4])
         if opening in _OTHER_PROTOCOLS:
             raise HostileFrame(f"it speaks {_OTHER_PROTOCOLS[opening]} to a Kafka port")
+        is_usual = self._frame_bytes_max == self.buffers.request_bytes_max
+        limit = "socket.request.max.bytes" if is_usual else "sasl.server.max.receive.size"
         raise HostileFrame(
-            f"a request of {size} bytes is announced; socket.request.max.bytes allows "
-            f"{self.buffers.request_bytes_max}"
+            f"a request of {size} bytes is announced; {limit} allows {self._frame_bytes_max}"
         )
 
     def _pause_reading(self) -> None:
@@ -474,6 +503,9 @@ class Connection:
         self._frame = None
         self.repeated = None  # It refers to this connection.
         self._sock.close()
+        login, self.login = self.login, None  # It refers to this connection.
+        if login is not None:
+            login.closed()
         abandoned, self.on_abandoned = self.on_abandoned, None
         if abandoned is not None:
             abandoned()

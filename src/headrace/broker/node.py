@@ -58,11 +58,13 @@ from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
+from headrace.settings.listener_logins import has_sasl
 from headrace.settings.listener_security import listener_security
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
     from headrace.broker.fetchers import ReplicaFetchers
+    from headrace.broker.logins.gate import Gate
     from headrace.groups.shard import GroupShard
     from headrace.metadata.delta import ImageDelta
     from headrace.runtime.observability import Observability
@@ -182,7 +184,7 @@ class Node:
         self._dispatcher = Dispatcher(self.broker, self.produce_round)
         self.server.on_disconnect = self.broker.share_partitions.disconnected
         # The moment it is unfenced, clients and followers come, and controllers watch its port.
-        self.server.start(self._dispatcher)
+        self.server.start(self._dispatcher, self._make_gates())
         await self.metadata.run(self.quorum_node.lifecycle.serve())
         if self._observability is not None:
             await self._observability.serve()
@@ -284,6 +286,25 @@ class Node:
     def _is_registered(self, image: MetadataImage) -> bool:
         broker = image.brokers.get(self.node_id)
         return broker is not None and broker.epoch == self.broker_epoch
+
+    def _make_gates(self) -> "dict[str, Gate]":
+        """Make the gates of the SASL listeners, and watch the sources of their users."""
+        settings = self.settings
+        listeners = settings.broker_listeners
+        if not any(has_sasl(settings, listener.name) for listener in listeners):
+            return {}
+        from headrace.broker.logins.listeners import NodeLogins, gates_of
+
+        logins = NodeLogins(
+            settings,
+            listeners,
+            cluster_id=self.cluster_id,
+            image=lambda: self.metadata.image,
+            clock=self.clock,
+        )
+        logins.watch(self.tasks)
+        self.metrics.logins = logins.metrics
+        return gates_of(logins, self.broker, self._dispatcher)
 
     def _make_broker(self) -> Broker:
         settings, controller, configs = self.settings, self.metadata, self.configs

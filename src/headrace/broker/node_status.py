@@ -55,6 +55,10 @@ class NodeStatus:
         yield from exported_families(
             broker.metrics, self.node, self.partitions, broker.clock.now_ms()
         )
+        if broker.metrics.logins:
+            from headrace.broker.metrics.login_metrics import login_families
+
+            yield from login_families(broker.metrics.logins)
         yield from quorum_families(broker.controller.figures(), broker.image)
         yield from coordinator_families(broker.metrics.coordinators, self.coordinators())
         yield from telemetry_families(broker.telemetry, broker.clock.now_ms())

@@ -5,7 +5,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -26,6 +26,16 @@ _SWEEPS_UNTIL_IDLE = 4
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _ACCEPT_PAUSE_S = 0.2
 _INT_MAX = (1 << 31) - 1
+
+
+Dispatch = Callable[[Connection, Frames, int, int], None]
+"""Serves a frame of a connection."""
+
+
+class Gatekeeper(Protocol):
+    """Serves the connections of one listener until they are logged in."""
+
+    def admit(self, connection: Connection) -> None: ...
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +85,8 @@ class Server:
     ) -> None:
         self._loop = loop
         self._limits = limits
-        self._dispatch: Callable[[Connection, Frames, int, int], None]
+        self._dispatch: Dispatch
+        self._gates: Mapping[str, Gatekeeper] = {}
         self._buffers = buffers
         self._take = round_.take
         self._ready = ReadySockets(loop, round_)
@@ -105,9 +116,13 @@ class Server:
         self._sockets[listener] = sock
         return str(sock.getsockname()[0]), bound_port
 
-    def start(self, dispatch: Callable[[Connection, Frames, int, int], None]) -> None:
-        """Accept clients, and have each of their requests served by `dispatch`."""
+    def start(self, dispatch: Dispatch, gates: "Mapping[str, Gatekeeper] | None" = None) -> None:
+        """Accept clients, and have each of their requests served by `dispatch`.
+
+        Connections of a listener with a gate are served by the gate until they are logged in.
+        """
         self._dispatch = dispatch
+        self._gates = gates or {}
         for listener, sock in self._sockets.items():
             sock.listen(self._limits.socket_listen_backlog_size)
             self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
@@ -204,6 +219,8 @@ class Server:
             dispatch=self._dispatch,
             on_close=self._forget,
         )
+        if (gate := self._gates.get(listener)) is not None:
+            gate.admit(connection)
         self.connections.add(connection)
         self._per_host[host] += 1
         self.accepted += 1

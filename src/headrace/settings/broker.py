@@ -216,6 +216,46 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         "A PEM file with the certificate revocation lists of the trusted authorities. Revoked "
         "certificates are rejected, and all of an authority without a valid list."] = None
 
+    # Logins by SASL; listener.name.NAME. or listener.name.NAME.MECHANISM. may come before a name.
+    sasl_enabled_mechanisms: Annotated[tuple[str, ...], per_broker(LIST),
+        "The mechanisms of SASL listeners: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and "
+        "GSSAPI."] = ("GSSAPI",)
+    sasl_jaas_config: Annotated[str | None, per_broker(PASSWORD),
+        "Users and secrets of one mechanism of one listener, always with the prefix "
+        "listener.name.NAME.MECHANISM. (user_ada=\"secret\" is a user of PLAIN, username and "
+        "password are this node's own)."] = None
+    sasl_mechanism_inter_broker_protocol: Annotated[str, per_broker(STRING),
+        "The mechanism by which this node logs in at other brokers."] = "GSSAPI"
+    sasl_mechanism_controller_protocol: Annotated[str, fixed(STRING),
+        "The mechanism by which this node logs in at controllers."] = "GSSAPI"
+    sasl_server_max_receive_size: Annotated[int, fixed(INT),
+        "Largest request before the login of a client, in bytes."] = 512 << 10
+    connection_failed_authentication_delay_ms: Annotated[int, fixed(INT, at_least(0)),
+        "Time before a failed login is answered, so that guessing takes long."] = 100
+    connections_max_reauth_ms: Annotated[int, fixed(LONG),
+        "Longest time between logins on one connection; 0 or less sets no limit."] = 0
+    sasl_oauthbearer_jwks_endpoint_url: Annotated[str | None, fixed(STRING),
+        "The address (https, http or file) of the keys that sign tokens."] = None
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Interval at which the keys are fetched again."] = _HOUR_MS
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "First wait after a failed fetch of the keys; it doubles with each failure."] = 100
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Longest wait after a failed fetch of the keys."] = 10_000
+    sasl_oauthbearer_expected_issuer: Annotated[str | None, fixed(STRING),
+        "The issuer that tokens must name; any if it is not set."] = None
+    sasl_oauthbearer_expected_audience: Annotated[tuple[str, ...], fixed(LIST),
+        "The audiences of which a token must name one; without any, tokens must have none."] = ()
+    sasl_oauthbearer_scope_claim_name: Annotated[str, fixed(STRING, not_empty),
+        "The claim of a token with its scopes."] = "scope"
+    sasl_oauthbearer_sub_claim_name: Annotated[str, fixed(STRING, not_empty),
+        "The claim of a token with the name of its principal."] = "sub"
+    sasl_oauthbearer_clock_skew_seconds: Annotated[int, fixed(INT, at_least(0)),
+        "Allowed difference between the clocks of this node and the issuer of tokens."] = 30
+    headrace_sasl_plain_users_file: Annotated[str | None, fixed(STRING),
+        "A file with the users of PLAIN, one name=password per line, read again when it changes."
+    ] = None
+
     # The quorum of controllers.
     controller_quorum_bootstrap_servers: Annotated[tuple[str, ...], fixed(LIST),
         "The addresses of controllers as host:port, by which this node finds the quorum."] = ()

@@ -46,7 +46,10 @@ reserved.broker.max.id
 # The longest prefix that fits decides.
 _REASONS = (
     ("listener.name.", "no listener has a value of its own for it"),
-    ("sasl.", "authentication is not supported yet"),
+    ("sasl.", "mechanisms are part of the broker, which takes no classes for them"),
+    ("sasl.kerberos.", "logins by Kerberos are not supported yet"),
+    ("sasl.login.", "nodes log in by the secrets of their settings"),
+    ("sasl.oauthbearer.", "nodes log in at each other by tokens of their JAAS settings"),
     ("ssl.", "it is for the TLS of a JVM, and OpenSSL has no such part"),
     ("security.", "it is for the security providers of a JVM"),
     ("principal.", "authentication is not supported yet"),

@@ -19,6 +19,7 @@ PEM, PKCS12, JKS = "PEM", "PKCS12", "JKS"
 _STORE_TYPES = (PEM, PKCS12, JKS)
 
 _LISTENER_CONFIG = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_MECHANISM = re.compile(r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.(.*)")
 _MECHANISM_CONFIGS = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -26,7 +27,7 @@ _MECHANISM_CONFIGS = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-_OF_LISTENERS = ("ssl.", "sasl.", "headrace.ssl.", "connections.max.reauth.ms")
+_OF_LISTENERS = ("ssl.", "sasl.", "headrace.ssl.", "headrace.sasl.", "connections.max.reauth.ms")
 
 RELOADABLE = frozenset(
     {
@@ -140,7 +141,8 @@ def base_name(name: str) -> str:
     match = _LISTENER_CONFIG.fullmatch(name)
     if match is None:
         return name
-    base = match[1]
+    of_mechanism = _MECHANISM.fullmatch(match[1])
+    base = match[1] if of_mechanism is None else of_mechanism[1]
     return next((one for one in _MECHANISM_CONFIGS if base.endswith(one)), base)
 
 
@@ -167,11 +169,6 @@ def check_listener_security(settings: BrokerSettings) -> None:
     """Raise unless every listener of this node has what its protocol needs."""
     for listener in (*settings.broker_listeners, *settings.controller_listeners):
         security = listener_security(settings, listener.name)
-        if security.protocol.has_sasl:
-            raise InvalidConfig(
-                f"listeners: {listener} uses {security.protocol.name}, which is not supported "
-                "yet; use SSL"
-            )
         if security.tls is not None:
             check_tls(security.tls, listener.name)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from headrace.errors import InvalidConfig
 from headrace.settings.broker import STANDARD_AUTHORIZER, BrokerSettings
+from headrace.settings.listener_logins import check_logins
 from headrace.settings.listener_security import check_listener_security
 from headrace.settings.listeners import Listener, check_protocols, parse_listeners
 from headrace.settings.quorum_addresses import BOOTSTRAP_SERVERS, VOTERS
@@ -37,6 +38,7 @@ def check_node(settings: BrokerSettings) -> None:
             settings.protocols,
         )
     check_listener_security(settings)
+    check_logins(settings)
     _check_controller_listeners(settings)
     _check_advertised(settings)
     if settings.is_broker:

@@ -24,6 +24,7 @@ from headrace.security.rights import Rights
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
+    from headrace.broker.connection import LoginState
 
 Answer = Any  # A response message, or its body when the handler has the bytes already.
 HandlerFunction = Callable[..., Answer | Awaitable[Answer]]
@@ -40,6 +41,7 @@ class Peer(Protocol):
     software: tuple[str, str]
     principal: Principal
     access: Access | None
+    login: "LoginState | None"
 
 
 class Call(msgspec.Struct, gc=False):

@@ -4,12 +4,17 @@ A request does `metrics.bytes_in += n`; a scrape reads the integers. `exported_m
 Kafka's names for them.
 """
 
+from collections.abc import Mapping
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 from headrace.coordination.metrics import CoordinatorMetrics
 from headrace.replication.metrics import FollowingMetrics, IsrMetrics, TopicMetrics
 from headrace.runtime.durations import BUCKETS, UNIT_NS_SHIFT, Durations
 from headrace.storage.compaction.cleaner import CleanerMetrics
+
+if TYPE_CHECKING:
+    from headrace.security.sasl.reports import LoginMetrics
 
 _VERSIONS = 24  # More than any API has.
 _SUM = BUCKETS
@@ -113,6 +118,7 @@ class Metrics:
         "following",
         "isr",
         "log_flush",
+        "logins",
         "requests",
         "topics",
     )
@@ -125,6 +131,8 @@ class Metrics:
         self.isr = IsrMetrics()
         self.following = FollowingMetrics()
         self.log_flush = Durations()
+        self.logins: Mapping[str, LoginMetrics] = {}
+        """By SASL listener."""
         # Requests that failed before their topic was known.
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0

@@ -132,7 +132,9 @@ class Authentication:
         if version not in SaslHandshakeRequest.VERSIONS:
             raise NoLoginRequest(f"SASL_HANDSHAKE v{version} is not supported")
         request, _ = read_bounded(SaslHandshakeRequest, version, frame, position, ELEMENTS_MAX)
-        return self._choose(header, request.mechanism)
+        answer = _encoded(header, self.begin(request.mechanism, version))
+        failed = self.phase is Phase.FAILED
+        return Step(answer, failure="unsupported mechanism" if failed else None)
 
     def _versions(self, header: RequestHeader, frame: memoryview, position: int) -> Step:
         if self.phase is not Phase.VERSIONS_OR_HANDSHAKE:
@@ -148,20 +150,21 @@ class Authentication:
             self.phase = Phase.HANDSHAKE
         return Step(encode_response(header.correlation_id, header.api_key, version, response))
 
-    def _choose(self, header: RequestHeader, mechanism: str) -> Step:
+    def begin(self, mechanism: str, version: int) -> SaslHandshakeResponse:
+        """Choose a mechanism; the response has an error if that is impossible."""
         start = self._mechanisms.exchanges.get(mechanism)
-        self._has_headers = header.api_version >= _WITH_HEADERS_FROM
+        self._has_headers = version >= _WITH_HEADERS_FROM
         response = SaslHandshakeResponse(mechanisms=sorted(self._mechanisms.exchanges))
         if start is None:
+            self.phase = Phase.FAILED
             response.error_code = UnsupportedSaslMechanism.code
-            return self._fail(_encoded(header, response), "unsupported mechanism")
-        if self.previous is not None and self.previous.mechanism != mechanism:
+        elif self.previous is not None and self.previous.mechanism != mechanism:
             self.phase = Phase.WRONG_MECHANISM
         else:
             self.mechanism = mechanism
             self._exchange = start()
             self.phase = Phase.AUTHENTICATE
-        return Step(_encoded(header, response))
+        return response
 
     # --- messages of the mechanism --------------------------------------------------------------
 

@@ -19,12 +19,14 @@ from headrace.errors import SaslAuthenticationFailed
 from headrace.security.principals import USER, Principal
 from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism
 from headrace.security.sasl.server import Login, LoginRejected, decoded
+from headrace.security.scram_credentials import ScramCredential
 
 TOKEN_AUTH = "tokenauth"
 """The extension of clients that log in with a delegation token."""
 
 _NAME_CHARS_MAX = 1024
-_SALT_BYTES = 16
+_SALT_BYTES = 24
+_KAFKAS_DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 _FIRST = re.compile(
     r"(?P<header>[ny],(?:a=(?P<authorization>(?:[^\0=,]|=2C|=3D)+))?,)"
     r"(?P<bare>n=(?P<name>(?:[^\0=,]|=2C|=3D)+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
@@ -36,19 +38,10 @@ _FINAL = re.compile(
 )
 
 
-class Credential(msgspec.Struct, frozen=True):
-    """The keys of a user for one mechanism."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-
 class TokenCredential(msgspec.Struct, frozen=True):
     """The keys of a delegation token, and its owner."""
 
-    credential: Credential
+    credential: ScramCredential
     owner: Principal
     expires_at_ms: int
 
@@ -56,12 +49,12 @@ class TokenCredential(msgspec.Struct, frozen=True):
 class ScramCredentials(Protocol):
     """Looks up keys; the metadata has them."""
 
-    def of_user(self, name: str, mechanism: Mechanism) -> Credential | None: ...
+    def of_user(self, name: str, mechanism: Mechanism) -> ScramCredential | None: ...
 
     def of_token(self, token_id: str, mechanism: Mechanism) -> TokenCredential | None: ...
 
-    def usual_iterations(self, mechanism: Mechanism) -> int:
-        """Return the number of iterations that most users have, for those that do not exist."""
+    def example(self, mechanism: Mechanism) -> ScramCredential | None:
+        """Return the keys of a usual user, whose form those of unknown users get."""
         ...
 
 
@@ -122,24 +115,26 @@ class ScramServer:
         )
         return answer.encode()
 
-    def _user(self, name: str) -> "tuple[Credential | None, Login | None]":
+    def _user(self, name: str) -> "tuple[ScramCredential | None, Login | None]":
         credential = self._credentials.of_user(name, self._mechanism)
         return credential, Login(Principal(USER, name)) if credential is not None else None
 
-    def _token(self, token_id: str) -> "tuple[Credential | None, Login | None]":
+    def _token(self, token_id: str) -> "tuple[ScramCredential | None, Login | None]":
         token = self._credentials.of_token(token_id, self._mechanism)
         if token is None or token.expires_at_ms <= self._now_ms():
             return None, None
         owner = Principal(token.owner.type, token.owner.name, is_token_authenticated=True)
         return token.credential, Login(owner, token.expires_at_ms)
 
-    def _decoy(self, name: str) -> Credential:
+    def _decoy(self, name: str) -> ScramCredential:
         """Return keys for a user that does not exist, always the same ones for a name."""
         label = f"{self._mechanism}\0{name}\0".encode()
-        salt = hmac.digest(self._decoy_key, label + b"salt", "sha256")[:_SALT_BYTES]
+        example = self._credentials.example(self._mechanism)
+        seed = hmac.digest(self._decoy_key, label + b"salt", "sha512")
+        salt = _like(example.salt, seed) if example is not None else seed[:_SALT_BYTES]
         key = hmac.digest(self._decoy_key, label + b"key", self._mechanism.hash_name)
-        iterations = self._credentials.usual_iterations(self._mechanism)
-        return Credential(salt, key, key, iterations)
+        iterations = example.iterations if example is not None else ITERATIONS_MIN
+        return ScramCredential(salt, key, key, iterations)
 
     def _final(self, challenge: "_Challenge", text: str) -> bytes:
         found = _FINAL.fullmatch(text)
@@ -164,7 +159,7 @@ class _Challenge(msgspec.Struct, frozen=True):
     nonce: str
     header: str
     signed: str
-    credential: Credential
+    credential: ScramCredential
     login: Login | None
 
 
@@ -180,15 +175,12 @@ def _is_proven(hash_name: str, stored_key: bytes, signed: bytes, proof: str) -> 
     return hmac.compare_digest(computed, stored_key) and len(given) == len(signature)
 
 
-def credential_for(
-    mechanism: Mechanism, password: bytes, salt: bytes, iterations: int = ITERATIONS_MIN
-) -> Credential:
-    """Compute the keys of a password, as Kafka's tools store them."""
-    hash_name = mechanism.hash_name
-    salted = hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", hash_name)
-    stored_key = hashlib.new(hash_name, client_key).digest()
-    return Credential(salt, stored_key, hmac.digest(salted, b"Server Key", hash_name), iterations)
+def _like(salt: bytes, seed: bytes) -> bytes:
+    """Return a salt of the form of another one: Kafka's tools write digits of base 36."""
+    made = (seed * (len(salt) // len(seed) + 1))[: len(salt)]
+    if not salt.isalnum():
+        return made
+    return bytes(_KAFKAS_DIGITS[one % len(_KAFKAS_DIGITS)] for one in made)
 
 
 def _extensions(text: str) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from headrace.broker.api.registry import APIS, Call
 from headrace.broker.configs.topic_configs import TopicConfigs
+from headrace.broker.connection import LoginState
 from headrace.broker.coordinators import Coordinator, CoordinatorResources, shard_timers
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.isr_changes import IsrChanges
@@ -82,6 +83,7 @@ class FixedPeer:
         self.software = ("unknown", "unknown")
         self.principal = principal
         self.access: Access | None = None
+        self.login: LoginState | None = None
 
 
 class HandClock:

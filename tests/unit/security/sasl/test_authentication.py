@@ -33,14 +33,15 @@ from headrace.security.sasl.authentication import (
 from headrace.security.sasl.plain import PlainServer
 from headrace.security.sasl.scram import Mechanism
 from headrace.security.sasl.scram import authenticate as scram_client
-from headrace.security.sasl.scram_server import ScramServer, credential_for
+from headrace.security.sasl.scram_server import ScramServer
 from headrace.security.sasl.server import Login
+from headrace.security.scram_credentials import credential_of
 from tests.builders.credentials import Credentials
 from tests.builders.messages import sample
 
 NOW_MS = 1_700_000_000_000
 ADA = b"\0ada\0secret"
-KEYS = credential_for(Mechanism.SHA_256, b"secret", base64.b64decode("c2FsdHNhbHQ="))
+KEYS = credential_of(Mechanism.SHA_256, "secret", base64.b64decode("c2FsdHNhbHQ="))
 
 
 class TokenLogin:

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.errors import InvalidConfig
-from headrace.security.sasl.jaas import parse_jaas, sole_entry
+from headrace.settings.jaas import parse_jaas, sole_entry
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -1,0 +1,1 @@
+"""The logins of clients, of other nodes, and of this node at others."""

@@ -1,0 +1,108 @@
+"""The results of logins: counters under Kafka's names, and rows in the log.
+
+A flood of failed logins must not fill the log. After a few rows of one second the others are only
+counted, and the next row has their number.
+"""
+
+import logging
+from collections.abc import Callable
+
+from headrace.security.principals import Principal
+
+_log = logging.getLogger(__name__)
+
+_ROWS_PER_SECOND_MAX = 10
+
+Audit = Callable[[str, str, str, Principal | None, str | None], None]
+"""Receives listener, host, mechanism, the principal of a login, and the reason of a failure."""
+
+
+class LoginMetrics:
+    """The counters of one listener."""
+
+    __slots__ = (
+        "connections_expired",
+        "failures",
+        "renewal_failures",
+        "renewals",
+        "successes",
+    )
+
+    def __init__(self) -> None:
+        self.successes = 0
+        self.failures = 0
+        self.renewals = 0
+        self.renewal_failures = 0
+        self.connections_expired = 0
+
+
+class LoginReports:
+    """Counts and logs the results of one listener."""
+
+    def __init__(
+        self, listener: str, monotonic_ms: Callable[[], int], audit: Audit | None = None
+    ) -> None:
+        self.metrics = LoginMetrics()
+        self._listener = listener
+        self._monotonic_ms = monotonic_ms
+        self._audit = audit
+        self._second = -1
+        self._rows = 0
+        self._unlogged = 0
+
+    def succeeded(
+        self, connection: str, host: str, mechanism: str, principal: Principal, *, is_renewal: bool
+    ) -> None:
+        if is_renewal:
+            self.metrics.renewals += 1
+        else:
+            self.metrics.successes += 1
+        _log.debug(
+            "client logged in",
+            extra={
+                "listener": self._listener,
+                "connection": connection,
+                "mechanism": mechanism,
+                "principal": str(principal),
+            },
+        )
+        if self._audit is not None:
+            self._audit(self._listener, host, mechanism, principal, None)
+
+    def failed(
+        self, connection: str, host: str, mechanism: str, reason: str, *, is_renewal: bool
+    ) -> None:
+        if is_renewal:
+            self.metrics.renewal_failures += 1
+        else:
+            self.metrics.failures += 1
+        if self._audit is not None:
+            self._audit(self._listener, host, mechanism, None, reason)
+        if not self._may_log():
+            self._unlogged += 1
+            return
+        unlogged, self._unlogged = self._unlogged, 0
+        _log.info(
+            "login failed",
+            extra={
+                "listener": self._listener,
+                "connection": connection,
+                "mechanism": mechanism or "none",
+                "error": reason,
+                "unlogged": unlogged,
+            },
+        )
+
+    def expired(self, connection: str) -> None:
+        self.metrics.connections_expired += 1
+        _log.debug(
+            "session expired, connection closed",
+            extra={"listener": self._listener, "connection": connection},
+        )
+
+    def _may_log(self) -> bool:
+        second = self._monotonic_ms() // 1000
+        if second != self._second:
+            self._second, self._rows = second, 0
+        self._rows += 1
+        return self._rows <= _ROWS_PER_SECOND_MAX
