@@ -39,9 +39,12 @@ ONLY_WITH_A_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 LIMITS = (
     "Listeners use PLAINTEXT only. There are no ACLs and no quotas, so every client may do "
     "everything.",
+    "Client quotas are Kafka's, and a request percentage is that of the one event loop: 100 is all "
+    "of it. A fetched batch beyond the burst of its quota is sent when nothing else counts; Kafka "
+    "never sends it. A throttled ShareFetch keeps its records, which are locked already.",
     "Partitions cannot be moved: AlterPartitionReassignments and AlterReplicaLogDirs are missing. "
     "Nodes of Kafka in a cluster of Headrace, and the reverse, are not supported yet.",
-    "Consumers fetch from leaders only (no KIP-392), and replication has no throttles.",
+    "Consumers fetch from leaders only (no KIP-392).",
     "Tiered storage is rejected. Broker configs of Kafka without an effect here are accepted, "
     "stored and described as in Kafka, and logged once. Listeners cannot be changed while the "
     "broker runs.",

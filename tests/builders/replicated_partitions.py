@@ -125,6 +125,10 @@ class AnsweredFetch:
         data = b"".join(one.read() if isinstance(one, LogSlice) else one for one in parts)
         self.answer = decode(FetchResponse, self._version, memoryview(data)[_HEADER_SIZE:])
 
+    def mute(self, duration_ms: int) -> None: ...
+
+    def finish_muted(self, parts: Any, duration_ms: int) -> None: ...
+
     def close(self) -> None:
         self.closed = True
 

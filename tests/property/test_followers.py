@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from headrace.broker.fetchers import ReplicaFetchers, Surroundings
 from headrace.broker.flushing import Flusher
+from headrace.broker.replication_throttles import ReplicationThrottle
 from headrace.metadata.image import MetadataImage, PartitionImage, TopicImage
 from headrace.protocol.batches import headers
 from headrace.protocol.schemas.fetch import FetchPartition
+from headrace.quotas.rates import Windows
 from headrace.replication.metrics import FollowingMetrics, TopicMetrics
 from headrace.replication.partition import Partition
 from headrace.replication.partitions import Partitions
@@ -86,6 +88,7 @@ class Replica:
                     replica_fetch_backoff_ms=0, replica_fetch_max_bytes=self.size_max
                 ),
                 checkpoint=_nothing,
+                throttle=ReplicationThrottle("follower", clock, Windows()),
             )
         )
 

@@ -50,7 +50,8 @@ PARTS: dict[str, tuple[set[str], ...]] = {
         {"compaction", "directories"},
     ),
     "broker": (
-        {"commit_waits", "loop_timers", "peer_batches"},
+        {"client_quotas", "commit_waits", "loop_timers", "peer_batches", "quota_answers"},
+        {"replication_throttles"},
         {"metadata"},
         {"authorized_operations", "configs", "coordinators", "metrics", "producer_ids"},
         {"deadlines", "flushing", "frame_buffers", "isr_changes", "leaders", "ready_sockets"},

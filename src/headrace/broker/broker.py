@@ -12,6 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     import asyncio
 
+    from headrace.broker.client_quotas import ClientQuotas
     from headrace.broker.configs.topic_configs import TopicConfigs
     from headrace.broker.coordinators import Coordinator
     from headrace.broker.fetch_sessions import FetchSessions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from headrace.broker.produce.shapes import ProduceShapes
     from headrace.broker.producer_ids import ProducerIds
     from headrace.broker.registered_schemas import RegisteredSchemas
+    from headrace.broker.replication_throttles import ReplicationThrottles
     from headrace.broker.shares.coordinator import ShareCoordinator
     from headrace.broker.shares.partitions import SharePartitions
     from headrace.broker.shares.persister import SharePersister
@@ -72,8 +74,10 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     share_coordinator: "ShareCoordinator"
     share_persister: "SharePersister"
     share_partitions: "SharePartitions"
-    # Clients' own metrics.
+    # Clients' own metrics, and limits.
     telemetry: "Telemetry"
+    client_quotas: "ClientQuotas"
+    replication_throttles: "ReplicationThrottles"
 
     @property
     def settings(self) -> "BrokerSettings":

@@ -6,7 +6,9 @@ answers leave in the order of the requests. It is not read either: a producer wi
 disconnect as soon as it has sent its records, and all of these must be served before the end of the
 stream is read.
 
-A client with many requests at once is served for a few milliseconds, then other clients are.
+A client with many requests at once is served for a few milliseconds, then other clients are. A
+client that exceeds a quota gets its answer, and is muted: for its throttle time it is neither read
+nor served, as if a request waited.
 
 Frames are handled in place: small ones in a scratch buffer shared by all connections, large ones in
 a buffer of their own. A view of a frame is therefore valid only until its handler returns, and a
@@ -88,6 +90,7 @@ class Connection:
         "_frame_bytes_max",
         "_frame_size",
         "_is_held",
+        "_is_muted",
         "_loop",
         "_on_close",
         "_out",
@@ -166,6 +169,7 @@ class Connection:
         self._out: deque[Part] = deque()
         self._is_held = False  # Its answers leave when this round of sockets ends.
         self._waiting = False
+        self._is_muted = False  # It waits for the end of its throttle time.
         self._queued = False  # The stash is served when it is this connection's turn again.
         self._watched = True
         self._reading = True  # False while only the loss of the peer is watched for.
@@ -309,13 +313,25 @@ class Connection:
         """
         if self._reading:
             self._reading = False
-            self._ready.pause(self.fd)
+            if self._is_muted:
+                self._ready.pause_until_end(self.fd)
+            else:
+                self._ready.pause(self.fd)
+        elif self._is_muted and self._watched and not _has_lost_its_peer(self.fd):
+            self._end_while_muted()
         elif _has_lost_its_peer(self.fd):
             if self._waiting and not self._stash and not self._sock.recv(1, socket.MSG_PEEK):
                 self.close()
                 return
             self._watched = False  # Or the loss would be reported again and again.
             self._ready.remove(self.fd)
+
+    def _end_while_muted(self) -> None:
+        """Close if the peer has sent its last byte; requests before the end are served first."""
+        if not self._stash and not self._sock.recv(1, socket.MSG_PEEK):
+            self.close()
+            return
+        self._ready.pause(self.fd)
 
     # --- out --------------------------------------------------------------------------------
 
@@ -366,10 +382,29 @@ class Connection:
         if self.closed:
             return
         self._waiting = False
+        self._is_muted = False
         self.on_abandoned = None
         self.is_active = True
         self._out.extend(parts)
         self._guard(self._send_and_resume)
+
+    def mute(self, duration_ms: int) -> None:
+        """Neither read nor serve the client for its throttle time; call it after the answer."""
+        self._is_muted = True
+        self.wait(self._loop.call_later(duration_ms / 1000, self.finish, ()).cancel)
+
+    def finish_muted(self, parts: "Iterable[Part]", duration_ms: int) -> None:
+        """Answer the request that waited, and mute the client."""
+        if self.closed:
+            return
+        self.is_active = True
+        self._out.extend(parts)
+        self.mute(duration_ms)
+        self._guard(self._send_muted)
+
+    def _send_muted(self) -> None:
+        if self._out:
+            self._flush()
 
     def _send_and_resume(self) -> None:
         if not self._out or self._flush():

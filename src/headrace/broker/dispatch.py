@@ -20,6 +20,7 @@ from headrace.broker.api.share.share_fetch import share_fetch
 from headrace.broker.connection import Connection, HostileFrame
 from headrace.broker.direct_call import DirectCall
 from headrace.broker.frame_buffers import Frames
+from headrace.broker.quota_answers import EXEMPT, MUTATIONS, with_throttle_time
 from headrace.broker.repeated_requests import KEPT_BYTES_MAX, REPEATED, Decoded
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
@@ -31,9 +32,11 @@ from headrace.protocol.primitives import reading_failure
 from headrace.protocol.request_limits import ELEMENTS_MAX, REQUEST_BYTES_MAX
 from headrace.protocol.schemas.fetch import FetchRequest
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
+from headrace.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
+    from headrace.broker.client_quotas import ClientQuotas, Meter
     from headrace.broker.produce.rounds import ProduceRound
 
 _log = logging.getLogger(__name__)
@@ -77,6 +80,8 @@ class Dispatcher:
         self._round = round_
         self._take = round_.take
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self.quotas: ClientQuotas | None = None
+        """The quotas of clients; None while no client has one."""
 
     def __call__(self, connection: Connection, data: Frames, position: int, end: int) -> None:
         shape = connection.produce_shape
@@ -105,6 +110,11 @@ class Dispatcher:
                 self._serve(connection, frame, began)
                 return
             call = DirectCall(self._broker, connection, key, version, correlation_id)
+            if self.quotas is not None:
+                name = bytes(frame[_HEADER.size : _HEADER.size + max(client_size, 0)])
+                call.meter = self._meter(connection, name.decode(errors="replace"))
+                call.size = len(frame)
+                call.began_ns = began
             _serve_direct(direct, call, frame, client_size)
         except (struct.error, IndexError, DecodeError) as error:
             raise _unreadable(frame, error) from error
@@ -130,6 +140,8 @@ class Dispatcher:
         # As in Kafka, bytes after the last field are ignored.
         request, _ = read_bounded(handler.request_type, version, frame, body, ELEMENTS_MAX)
         call = Call(self._broker, connection, version, header.client_id)
+        if self.quotas is not None and key not in EXEMPT:
+            call.meter = self._meter(connection, header.client_id or "")
         decoded = Decoded(entry, handler, request, call)
         if key in REPEATED and len(frame) <= KEPT_BYTES_MAX:
             decoded.opening, _ = _OPENING.unpack_from(frame)
@@ -148,12 +160,20 @@ class Dispatcher:
             answer = self._refusal(decoded, error)
         if not isinstance(answer, bytes) and asyncio.iscoroutine(answer):
             connection.wait()
+            if call.meter is not None:
+                answer = Stopwatch(answer)
             task = self._broker.loop.create_task(
                 self._finish(connection, decoded, answer, correlation_id, began)
             )
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
             return
+        if call.meter is not None:
+            spent_ns = perf_counter_ns() - began
+            if throttle_ms := call.meter.requested(spent_ns):
+                self._answer_and_mute(connection, decoded, answer, correlation_id, throttle_ms)
+                self._broker.metrics.requests.served(entry.key, call.version, spent_ns)
+                return
         frame = self._encode(answer, correlation_id, entry, call.version)
         if len(frame) <= _ANSWER_IN_ROUND_BYTES_MAX:
             connection.answer_in_round(frame)
@@ -169,14 +189,41 @@ class Dispatcher:
         correlation_id: int,
         began: int,
     ) -> None:
-        entry, version = decoded.entry, decoded.call.version
+        entry, version, meter = decoded.entry, decoded.call.version, decoded.call.meter
         try:
             message = await answer
         except Exception as error:
             message = self._refusal(decoded, error)
-        connection.finish([self._encode(message, correlation_id, entry, version)])
+        throttle_ms = 0
+        if meter is not None:
+            assert isinstance(answer, Stopwatch)
+            throttle_ms = meter.requested(answer.spent_ns)
+        if entry.key in MUTATIONS:
+            throttle_ms = max(throttle_ms, message.throttle_time_ms)
+        if throttle_ms:
+            self._answer_and_mute(connection, decoded, message, correlation_id, throttle_ms)
+        else:
+            connection.finish([self._encode(message, correlation_id, entry, version)])
         total_ns = perf_counter_ns() - began
         self._broker.metrics.requests.served_late(entry.key, version, total_ns, waited_ns=total_ns)
+
+    def _answer_and_mute(
+        self,
+        connection: Connection,
+        decoded: Decoded,
+        answer: Any,
+        correlation_id: int,
+        throttle_ms: int,
+    ) -> None:
+        """Answer a client that exceeds a quota with its throttle time, and mute it for that."""
+        entry, version = decoded.entry, decoded.call.version
+        answer = with_throttle_time(answer, entry.key, version, throttle_ms)
+        frame = self._encode(answer, correlation_id, entry, version)
+        connection.finish_muted([frame], throttle_ms)
+
+    def _meter(self, connection: Connection, client_id: str) -> "Meter | None":
+        assert self.quotas is not None
+        return self.quotas.meter(connection.principal.name, client_id)
 
     async def stop(self) -> None:
         """Wait for the requests under way, whose records must be written before the logs close."""

@@ -150,7 +150,7 @@ class FetchSessions:
         """Return the partitions of a request; opens, continues or ends its session."""
         uses_topic_ids = version >= TOPIC_IDS_FROM
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._close(request.session_id)
+            self.close(request.session_id)
             targets: dict[TargetKey, FetchTarget] = {}
             merge_targets(targets, request.topics, uses_topic_ids=uses_topic_ids)
             session = None
@@ -175,7 +175,7 @@ class FetchSessions:
                 del self._sessions[known.id]
                 known.id = 0
             return known, known.id != 0
-        self._close(request.session_id)
+        self.close(request.session_id)
         session = ReplicaSession(request, uses_topic_ids=uses_topic_ids, now=now, wake=wake)
         self._close_older_than(session)
         if request.session_epoch == INITIAL_EPOCH and session.targets:
@@ -232,7 +232,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now - oldest.last_used < EVICTABLE_AFTER_S:
             return False
-        self._close(oldest.id)
+        self.close(oldest.id)
         return True
 
     def _evict_consumer(self) -> None:
@@ -250,9 +250,10 @@ class FetchSessions:
                 and other.replica_id == session.replica_id
                 and other.replica_epoch < session.replica_epoch
             ):
-                self._close(other.id)
+                self.close(other.id)
 
-    def _close(self, session_id: int) -> None:
+    def close(self, session_id: int) -> None:
+        """End a session, if it is here."""
         session = self._sessions.pop(session_id, None)
         if isinstance(session, ReplicaSession):
             session.close()

@@ -49,6 +49,7 @@ from headrace.replication.metrics import FetcherMetrics, Lag
 
 if TYPE_CHECKING:
     from headrace.broker.flushing import Flusher, Lost
+    from headrace.broker.replication_throttles import ReplicationThrottle
     from headrace.metadata.image import MetadataImage
     from headrace.protocol.message import Message
     from headrace.protocol.schemas.fetch import FetchResponse, PartitionData
@@ -106,6 +107,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     broker_epoch: Callable[[], int]
     image: "Callable[[], MetadataImage]"
     settings: "Callable[[], BrokerSettings]"
+    throttle: "ReplicationThrottle"
     checkpoint: Callable[[], Awaitable[None]]
     """Writes the recovery points, which a truncation has lowered."""
 
@@ -260,6 +262,8 @@ class Fetcher:
         limits = self._node.limits()
         now_ms = self._node.clock.monotonic_ms()
         self._news.clear()
+        if self._node.throttle.replicas:
+            self._hold_back(now_ms)
         request = self._session.request(limits, now_ms)
         if request is None:
             due_ms = self._session.due_ms
@@ -279,6 +283,17 @@ class Fetcher:
             self._failures = 0
             _log.info("leader reached again", extra={"leader": self.leader_id})
         await self._apply(answer, limits)
+
+    def _hold_back(self, now_ms: int) -> None:
+        """Leave out throttled partitions that lag, while the throttle's rate is exceeded."""
+        throttle = self._node.throttle
+        if not throttle.is_exceeded():
+            return
+        due_ms = now_ms + throttle.delay_ms()
+        for followed in self._session.followed.values():
+            is_throttled = throttle.is_throttled(followed.replica.topic.name, followed.index)
+            if is_throttled and followed.lag > 0:
+                self._session.hold_back(followed, due_ms)
 
     async def _ask(self, request: "Message", version: int) -> Any:
         if self._channel is None:
@@ -410,6 +425,8 @@ class Fetcher:
             taken_bytes = partition.append_fetched(memoryview(records), now_ms)
             self.metrics.bytes += taken_bytes
             self._node.metrics.bytes_in += taken_bytes
+            if self._node.throttle.is_throttled(partition.topic.name, followed.index):
+                self._node.throttle.record(taken_bytes)
         partition.follow_offsets(answer.high_watermark, answer.log_start_offset)
         _note(followed, log)
         followed.lag = max(0, answer.high_watermark - followed.fetch_offset)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.broker.broker import Broker
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.configs.topic_configs import TopicConfigs
 from headrace.broker.coordinators import Coordinator, CoordinatorResources, shard_timers
 from headrace.broker.dispatch import Dispatcher
@@ -37,6 +38,7 @@ from headrace.broker.registration import (
     endpoint_of,
     report,
 )
+from headrace.broker.replication_throttles import ReplicationThrottles
 from headrace.broker.server import Server, ServerLimits
 from headrace.broker.shares.coordinator import ShareCoordinator
 from headrace.broker.shares.partitions import SharePartitions
@@ -51,6 +53,7 @@ from headrace.metadata.image import Endpoint, MetadataImage
 from headrace.peers.pool import BrokerChannels
 from headrace.protocol.message import Message
 from headrace.quorum.quorum_node import MetadataPlace, QuorumNode
+from headrace.quotas.rates import Windows
 from headrace.raft import replicas as raft
 from headrace.replication.delayed import WakeUps
 from headrace.replication.partitions import Partitions
@@ -180,8 +183,8 @@ class Node:
             self._fetchers = self._make_fetchers()
         hosting = self._make_hosting()
         self.maintenance = self._make_maintenance(hosting)
-        await self._host_partitions(hosting)
         self._dispatcher = Dispatcher(self.broker, self.produce_round)
+        await self._host_partitions(hosting)
         self.server.on_disconnect = self.broker.share_partitions.disconnected
         # The moment it is unfenced, clients and followers come, and controllers watch its port.
         self.server.start(self._dispatcher, self._make_gates())
@@ -378,6 +381,17 @@ class Node:
                 self.wake_ups,
             ),
             telemetry=Telemetry(settings.telemetry_max_bytes),
+            replication_throttles=ReplicationThrottles(
+                self.clock,
+                Windows(
+                    settings.replication_quota_window_num,
+                    1000 * settings.replication_quota_window_size_seconds,
+                ),
+            ),
+            client_quotas=ClientQuotas(
+                self.clock,
+                Windows(settings.quota_window_num, 1000 * settings.quota_window_size_seconds),
+            ),
         )
 
     def _channels(self, purpose: str) -> BrokerChannels:
@@ -411,6 +425,7 @@ class Node:
                 broker_epoch=lambda: self.broker_epoch,
                 image=lambda: self.metadata.image,
                 settings=lambda: self.settings,
+                throttle=self.broker.replication_throttles.follower,
                 checkpoint=lambda: self.maintenance.checkpoint(),
             )
         )
@@ -448,6 +463,8 @@ class Node:
         self.metadata.on_published(lambda delta, image: self._follow_settings())
         self.metadata.on_published(lambda delta, image: self._follow_rules())
         self._follow_settings()
+        self.metadata.on_published(lambda delta, image: self._follow_quotas(image))
+        self._follow_quotas(self.metadata.image)
         self.metadata.release()
 
     def _follow_topics(self, delta: "ImageDelta", image: MetadataImage) -> None:
@@ -479,6 +496,16 @@ class Node:
         if authorizer is not None and authorizer.version != self._followed_rules:
             self._followed_rules = authorizer.version
             self.produce_round.forget()
+
+    def _follow_quotas(self, image: MetadataImage) -> None:
+        """Put new quotas into force; requests with known bytes are decoded and counted again."""
+        self.broker.replication_throttles.follow(image, self.node_id)
+        quotas = self.broker.client_quotas
+        if quotas.follow(image.client_quotas):
+            self.produce_round.forget()
+            for connection in self.server.connections:
+                connection.produce_shape = connection.repeated = None
+            self._dispatcher.quotas = quotas or None
 
     def _make_maintenance(self, hosting: Hosting) -> Maintenance:
         return Maintenance(

@@ -23,6 +23,7 @@ _SOCKETS_PER_ROUND = 256
 _SOCKETS_PER_LOOK = 16  # Between two looks at the clock.
 _ROUND_NS = 20_000_000  # Timers and other tasks of the loop run between two rounds.
 _READABLE = select.EPOLLIN
+_END = select.EPOLLRDHUP
 _ONLY_LOSS = 0  # epoll always reports errors and hang-ups.
 
 
@@ -61,6 +62,10 @@ class ReadySockets:
     def pause(self, fd: int) -> None:
         """Call the reader only if the peer is lost, until `unpause`."""
         self._epoll.modify(fd, _ONLY_LOSS)
+
+    def pause_until_end(self, fd: int) -> None:
+        """Call the reader only if the peer is lost or sends no more, until `unpause`."""
+        self._epoll.modify(fd, _END)
 
     def unpause(self, fd: int) -> None:
         self._epoll.modify(fd, _READABLE)

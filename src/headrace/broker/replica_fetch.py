@@ -44,6 +44,7 @@ class ReplicaFetch:
         "_is_incremental",
         "_request",
         "_session",
+        "_throttle",
     )
 
     def __init__(
@@ -58,6 +59,7 @@ class ReplicaFetch:
         self._broker = call.broker
         self._request = request
         self._session = session
+        self._throttle = call.broker.replication_throttles.leader
         self._is_incremental = is_incremental
         self._acknowledges = True  # Once, for the offsets are those of the time of arrival.
         self._elsewhere: list[KafkaError] = []  # Errors of partitions that another node leads.
@@ -108,15 +110,25 @@ class ReplicaFetch:
             if diverging is not None:
                 return _result(target, log, None, diverging), True
         end_offset = log.log_end_offset
-        size_max = max(0, min(target.size_max, left))
-        slice_ = log.read(target.offset, size_max, end_offset, at_least_one=is_first)
+        records: LogSlice | None = None
+        if not (self._throttle.replicas and self._is_held_back(target, partition)):
+            size_max = max(0, min(target.size_max, left))
+            slice_ = log.read(target.offset, size_max, end_offset, at_least_one=is_first)
+            records = slice_ if slice_.size else None
         if self._acknowledges:
             self._acknowledge(target, partition)
-        records = slice_ if slice_.size else None
         return (
             _result(target, log, records),
             target.lacks(log.high_watermark, log.log_start_offset),
         )
+
+    def _is_held_back(self, target: ReplicaTarget, partition: "Partition") -> bool:
+        """Return whether a throttle leaves out a replica, which is then not in sync."""
+        in_sync = partition.in_sync
+        if in_sync is not None and self._session.replica_id in in_sync.committed:
+            return False
+        is_throttled = self._throttle.is_throttled(partition.topic.name, target.index)
+        return is_throttled and self._throttle.is_exceeded()
 
     def _check(self, target: ReplicaTarget) -> "tuple[Partition, Log]":
         """Return the partition and its log; raise unless the follower may fetch it from here."""
@@ -212,6 +224,8 @@ class ReplicaFetch:
         if topic is not None and not result.error_code:
             topic.metrics.fetch_requests += 1
             topic.metrics.replication_bytes_out += size
+            if size and self._throttle.is_throttled(topic.name, target.index):
+                self._throttle.record(size)
         return size
 
     def _note_sent(

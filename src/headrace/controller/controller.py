@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from headrace.controller.activation import activate
 from headrace.controller.decision import ClusterDefaults, Decide
+from headrace.controller.mutation_quotas import MutationQuotas
 from headrace.controller.registration import check_features
 from headrace.controller.requests import Context, decide
 from headrace.errors import KafkaError, KafkaStorageError, NotController
@@ -24,6 +25,7 @@ from headrace.metadata.log.metadata_log import MetadataLog
 from headrace.metadata.records import VersionedRecord
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.message import Message
+from headrace.quotas.rates import Windows
 from headrace.raft.messages import Leadership
 from headrace.raft.replicas import VoterHistory
 from headrace.runtime.clock import Clock
@@ -34,6 +36,7 @@ from headrace.settings.broker import BrokerSettings
 
 if TYPE_CHECKING:
     from headrace.controller.sessions import BrokerSessions
+    from headrace.quotas.throttling import Mutations
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +105,12 @@ class Controller:
         """Defaults of topics and configs; replaced when the node's settings change."""
         self.authorizer: Authorizer | None = None
         """Decides what clients may do; None grants everything."""
+        self._mutation_quotas = MutationQuotas(
+            Windows(
+                settings.controller_quota_window_num,
+                1000 * settings.controller_quota_window_size_seconds,
+            )
+        )
         self.is_leading = False
         self.sessions: BrokerSessions | None = None
         """The sessions of brokers while this controller decides; a broker alone has none."""
@@ -160,6 +169,7 @@ class Controller:
             sessions=None if sessions is None else sessions.view,
             cluster_id=self._cluster_id,
             access=self.access_of(caller),
+            mutations=None if caller is None else self._mutations_of(request, version, caller),
         )
         raised = None
         if request.API_KEY == ApiKey.UPDATE_FEATURES:
@@ -176,11 +186,21 @@ class Controller:
             sessions.decided(request, reply, self.log.end_offset, now_ms)
         if done is not None:
             await done
+        if context.mutations is not None:
+            reply.throttle_time_ms = context.mutations.throttle_ms(self._clock.monotonic_ms())
         return reply
 
     def access_of(self, caller: Caller | None) -> Access:
         """Return the rights of a caller; None is this node itself, which may do everything."""
         return OPEN if caller is None else Access(self.authorizer, caller)
+
+    def _mutations_of(
+        self, request: Message, version: int | None, caller: Caller
+    ) -> "Mutations | None":
+        newest = request.VERSIONS[-1]
+        return self._mutation_quotas.of(
+            self.image, request.API_KEY, newest if version is None else version, caller
+        )
 
     async def submit(self, decide: Decide[T]) -> T:
         """Propose a decision; returns its reply when the records are committed and published."""

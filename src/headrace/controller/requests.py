@@ -21,6 +21,7 @@ from headrace.settings.broker_layers import BrokerLayers
 
 if TYPE_CHECKING:
     from headrace.controller.sessions import SessionsView
+    from headrace.quotas.throttling import Mutations
 
 
 class Outcome(Protocol):
@@ -53,6 +54,13 @@ class Context(NamedTuple):
     """The cluster's id, which brokers must name; None accepts any."""
     access: Access = OPEN
     """The rights of the client; every right for a node's own requests."""
+    mutations: "Mutations | None" = None
+    """The quota of the client's mutations; None if it has none."""
+
+    def charge(self, count: int) -> None:
+        """Count partitions that are created or deleted; raise if the client's quota is exceeded."""
+        if self.mutations is not None:
+            self.mutations.record(count, self.now_ms)
 
     def layers(self, image: MetadataImage) -> BrokerLayers:
         """Return the layers of this node's configs, which are the defaults of topics."""

@@ -51,6 +51,7 @@ def create_topics(
         context.defaults,
         context.rules(image),
         validate_only=request.validate_only,
+        charge=context.charge,
     )
     layers = context.layers(image)
     answers = {one.name: _created(one, layers, context) for one in results}
@@ -125,7 +126,7 @@ def delete_topics(
     wanted = topics_to_delete(request)
     denied = _undeletable(image, wanted, context.access)
     records, results = topics.delete_topics(
-        image, [one for place, one in enumerate(wanted) if place not in denied]
+        image, [one for place, one in enumerate(wanted) if place not in denied], context.charge
     )
     answers = [
         DeletableTopicResult(
@@ -189,6 +190,7 @@ def create_partitions(
         image,
         [topic for topic in request.topics if topic.name not in denied],
         validate_only=request.validate_only,
+        charge=context.charge,
     )
     answers = {one.name: partitions_result(one.name or "", one.error) for one in results}
     answers |= {name: partitions_result(name, TopicAuthorizationFailed(_DENIED)) for name in denied}

@@ -54,6 +54,14 @@ class TopicResult(msgspec.Struct):
     configs: Mapping[str, str] = {}
 
 
+Charge = Callable[[int], None]
+"""Counts partitions that a client creates or deletes; raises if its quota is exceeded."""
+
+
+def _free(count: int) -> None:
+    """Accept any number of partitions."""
+
+
 # Creating.
 
 
@@ -66,11 +74,12 @@ def create_topics(
     validate_only: bool = False,
     new_id: Callable[[], Uuid] = random_uuid,
     draw: Draw = draw,
+    charge: Charge = _free,
 ) -> Decision[list[TopicResult]]:
     """Create topics: each succeeds or fails alone, but all valid ones are written at once."""
     _check_total(topics, defaults)
     repeated = _repeated([topic.name for topic in topics])
-    creation = _Creation(image, defaults, rules, new_id, draw)
+    creation = _Creation(image, defaults, rules, new_id, draw, charge)
     results: dict[str, TopicResult] = {}
     for topic in topics:
         if topic.name in repeated:
@@ -95,7 +104,9 @@ class _Creation:
         rules: ConfigRules,
         new_id: Callable[[], Uuid],
         draw: Draw,
+        charge: Charge,
     ) -> None:
+        self.charge = charge
         self.image = image
         self.defaults = defaults
         self.rules = rules
@@ -111,6 +122,7 @@ class _Creation:
             configs = {config.name: config.value for config in topic.configs}
             set_configs = config_records(self.image, resource, configs, self.rules)
             replicas = self._replicas(topic)
+            self.charge(len(replicas))
         except KafkaError as error:
             return TopicResult(topic.name, error=error)
         topic_id = self.new_id()
@@ -255,6 +267,7 @@ def create_partitions(
     *,
     validate_only: bool = False,
     draw: Draw = draw,
+    charge: Charge = _free,
 ) -> Decision[list[TopicResult]]:
     """Add partitions to topics; the keys of new records then go to other partitions."""
     repeated = _repeated([topic.name for topic in topics])
@@ -266,7 +279,7 @@ def create_partitions(
                 raise InvalidRequest(
                     f"topic {topic.name} is named more than once in the request; name it once"
                 )
-            records.extend(_more_partitions(image, topic, draw))
+            records.extend(_more_partitions(image, topic, draw, charge))
             results[topic.name] = TopicResult(topic.name)
         except KafkaError as error:
             results[topic.name] = TopicResult(topic.name, error=error)
@@ -275,7 +288,7 @@ def create_partitions(
 
 
 def _more_partitions(
-    image: MetadataImage, wanted: "CreatePartitionsTopic", draw: Draw
+    image: MetadataImage, wanted: "CreatePartitionsTopic", draw: Draw, charge: Charge
 ) -> list[VersionedRecord]:
     topic = image.topics.get(wanted.name)
     if topic is None:
@@ -296,6 +309,7 @@ def _more_partitions(
             f"one request may create {RECORDS_PER_OPERATION_MAX:,} partitions, not {added:,}"
         )
     assigned = _added_replicas(image, topic, wanted, added, draw)
+    charge(added)
     return partition_records(image, topic.id, present, assigned)
 
 
@@ -322,7 +336,7 @@ def _added_replicas(
 
 
 def delete_topics(
-    image: MetadataImage, topics: Sequence["DeleteTopicState"]
+    image: MetadataImage, topics: Sequence["DeleteTopicState"], charge: Charge = _free
 ) -> Decision[list[TopicResult]]:
     """Delete topics, by name or by id, and their configs."""
     names = Counter(topic.name for topic in topics if topic.name is not None)
@@ -340,6 +354,8 @@ def delete_topics(
             if topic.id in (ids if wanted.name is not None else by_name):
                 error = InvalidRequest("the topic is named both by its name and by its id")
                 result.error = error
+            else:
+                charge(len(topic.partitions))
         except KafkaError as error:
             result = TopicResult(wanted.name, wanted.topic_id, error)
         results[wanted.name, wanted.topic_id] = result

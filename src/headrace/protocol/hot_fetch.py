@@ -75,18 +75,19 @@ def write_fetch(
     *,
     error_code: int = 0,
     nodes: Sequence[NodeAddress] = (),
+    throttle_ms: int = 0,
 ) -> "list[bytearray | Slice]":
     """The framed answer as parts; a topic's key is its name in UTF-8, or its id from v13 on."""
     writer: _Writer[Slice] = _Writer(version)
     out = writer.out
     out += _FRAME.pack(0, correlation_id)
     if version >= FLEXIBLE_FROM:
-        out += _TOP_V12.pack(0, 0, error_code, session_id)
+        out += _TOP_V12.pack(0, throttle_ms, error_code, session_id)
         append_uvarint(out, len(topics) + 1)
     elif version >= 7:
-        out += _TOP_V7.pack(0, error_code, session_id, len(topics))
+        out += _TOP_V7.pack(throttle_ms, error_code, session_id, len(topics))
     else:
-        out += _TOP_V4.pack(0, len(topics))
+        out += _TOP_V4.pack(throttle_ms, len(topics))
     for key, partitions in topics:
         writer.topic(key, partitions)
     if nodes and version >= _NODE_ENDPOINTS_FROM:

@@ -139,14 +139,19 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceVie
 
 
 def write_success(
-    version: int, correlation_id: int, topics: list[tuple[TopicKey, list[Appended]]]
+    version: int,
+    correlation_id: int,
+    topics: list[tuple[TopicKey, list[Appended]]],
+    throttle_ms: int = 0,
 ) -> bytearray:
     """The framed answer to a request of which every record set was appended."""
     out = bytearray(_FRAME.pack(0, correlation_id))
     if version >= FLEXIBLE_FROM:
         _write_flexible(out, version, topics)
+        out += _I32.pack(throttle_ms) + b"\0"
     else:
         _write_classic(out, version, topics)
+        out += _I32.pack(throttle_ms)
     _I32.pack_into(out, 0, len(out) - 4)
     return out
 
@@ -166,7 +171,6 @@ def _write_classic(
                 out += _DONE_V5.pack(index, 0, base_offset, append_time, log_start)
             else:
                 out += _DONE_V3.pack(index, 0, base_offset, append_time)
-    out += b"\0\0\0\0"
 
 
 def _write_flexible(
@@ -182,7 +186,6 @@ def _write_flexible(
         for index, base_offset, append_time, log_start in done:
             out += _DONE_V9.pack(index, 0, base_offset, append_time, log_start, 1, 0, 0)
         out += b"\0"
-    out += b"\0\0\0\0\0"
 
 
 def _take(frame: memoryview, position: int, size: int) -> memoryview:

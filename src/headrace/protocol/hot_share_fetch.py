@@ -40,11 +40,12 @@ def write_share_fetch(
     error_code: int = 0,
     error_message: str | None = None,
     nodes: Sequence[NodeAddress] = (),
+    throttle_ms: int = 0,
 ) -> "list[bytearray | Slice]":
     """The framed answer as parts, the same in v1 and v2; topics are named by their id."""
     answer: AnswerParts[Slice] = AnswerParts()
     out = answer.out
-    out += _TOP.pack(0, correlation_id, 0, 0, error_code)
+    out += _TOP.pack(0, correlation_id, 0, throttle_ms, error_code)
     _append_text(out, error_message)
     out += _I32.pack(acquisition_lock_timeout_ms)
     append_uvarint(out, len(topics) + 1)

@@ -124,7 +124,8 @@ class ControllerLink:
         from headrace.quorum.envelopes import enclosed, opened
 
         chosen = request.VERSIONS[-1] if version is None else version
-        envelope = enclosed(request, chosen, self._client_id, caller)
+        client_id = caller.client_id or self._client_id
+        envelope = enclosed(request, chosen, client_id, caller)
         response: EnvelopeResponse = await channel.ask(envelope, timeout_s=timeout_s)
         _checked(response)
         answer = response_type_of(type(request))

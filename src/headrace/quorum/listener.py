@@ -182,6 +182,8 @@ async def answered(
     if key not in SERVED or request_type is None or version not in request_type.VERSIONS:
         raise DecodeError(f"API {key} v{version} is not served by a controller")
     request, _ = read(request_type, version, memoryview(frame), position)
+    if key in DECIDED:
+        caller = caller._replace(client_id=header.client_id or "")
     if isinstance(request, EnvelopeRequest):
         response: Message = await _open(request, serve, caller, check_forwarder)
     else:
@@ -223,6 +225,7 @@ async def _open(
         check_forwarder(peer)
         caller = caller_in(envelope)
         header, position = read_request_header(envelope.request_data)
+        caller = caller._replace(client_id=header.client_id or "")
         request_type = request_type_of(header.api_key)
         version = header.api_version
         is_known = header.api_key in FORWARDED and request_type is not None

@@ -67,6 +67,11 @@ class Rate:
         window_ms = self.window_ms(now_ms)
         return sum(sample.value for sample in self._samples) / window_ms * _MS
 
+    def total(self, now_ms: int) -> float:
+        """Return the sum of the values that are not too old."""
+        self._elapsed_ms(now_ms)
+        return sum(sample.value for sample in self._samples)
+
     def window_ms(self, now_ms: int) -> int:
         """Return the length that the rate is measured over.
 
@@ -108,6 +113,26 @@ class SimpleRate(Rate):
 
     def window_ms(self, now_ms: int) -> int:
         return max(self._elapsed_ms(now_ms), self.windows.size_ms)
+
+
+class Average:
+    """The mean of the values of the last minute."""
+
+    __slots__ = ("_counts", "_values")
+
+    def __init__(self) -> None:
+        windows = Windows(2, 30_000)
+        self._values = Rate(windows)
+        self._counts = Rate(windows)
+
+    def record(self, value: float, now_ms: int) -> None:
+        self._values.record(value, now_ms)
+        self._counts.record(1, now_ms)
+
+    def measure(self, now_ms: int) -> float:
+        """Return the mean, or 0 without values."""
+        count = self._counts.total(now_ms)
+        return self._values.total(now_ms) / count if count else 0.0
 
 
 class TokenBucket:

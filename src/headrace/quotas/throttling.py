@@ -53,6 +53,10 @@ class Limited:
     def is_exceeded(self, now_ms: int) -> bool:
         return self._rate.measure(now_ms) > self.limit
 
+    def is_alone(self, value: float, now_ms: int) -> bool:
+        """Return whether a value beyond the burst is the only one that counts at present."""
+        return value > self.burst and self._rate.total(now_ms) <= value
+
     def rate(self, now_ms: int) -> float:
         return self._rate.measure(now_ms)
 

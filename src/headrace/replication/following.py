@@ -219,6 +219,12 @@ class LeaderSession:
         self._delayed[followed.key] = followed
         self._leave_out(followed.key)
 
+    def hold_back(self, followed: Followed, due_ms: int) -> None:
+        """Leave out a partition until a time, because its replication is throttled."""
+        followed.due_ms = due_ms
+        self._delayed[followed.key] = followed
+        self._leave_out(followed.key)
+
     def _leave_out(self, key: Key) -> None:
         self._changed.pop(key, None)
         if key in self._named:

@@ -32,6 +32,8 @@ class Caller(NamedTuple):
 
     principal: Principal
     host: str
+    client_id: str = ""
+    """The client id of the request, by which quotas are found; empty where nothing needs it."""
 
 
 UNKNOWN_CALLER = Caller(ANONYMOUS, "127.0.0.1")

@@ -42,6 +42,7 @@ from headrace.settings.quorum_addresses import (
 )
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
+CLASS = ConfigType.CLASS
 SHORT, LONG, DOUBLE, LIST = ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 PASSWORD = ConfigType.PASSWORD
 
@@ -128,6 +129,13 @@ def _migration_policy(value: Value) -> str | None:
     if isinstance(value, str) and value.lower() in _POLICIES:
         return None
     return f"must be one of {', '.join(_POLICIES)}"
+
+
+def _no_callback(value: Value) -> str | None:
+    """Refuse every class: it would be of Java."""
+    if value is None:
+        return None
+    return "is not supported: quotas are those of the cluster, and no class can replace them"
 
 
 def _simple(value: Value) -> str | None:
@@ -282,6 +290,23 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         "Maximum size of a fetch response from the metadata log."] = 1 << 20
     controller_quorum_fetch_snapshot_max_bytes: Annotated[int, fixed(INT, at_least(1)),
         "Maximum size of one part of a metadata snapshot in a response."] = 1 << 20
+
+    # Quotas.
+    quota_window_num: Annotated[int, fixed(INT, at_least(1)),
+        "Number of windows over which the rates of clients and connections are measured."] = 11
+    quota_window_size_seconds: Annotated[int, fixed(INT, at_least(1)),
+        "Length of a window in seconds. Request times and connection rates are throttled for one "
+        "window at most."] = 1
+    controller_quota_window_num: Annotated[int, fixed(INT, at_least(1)),
+        "Number of windows of controller mutations; all windows together are one burst."] = 11
+    controller_quota_window_size_seconds: Annotated[int, fixed(INT, at_least(1)),
+        "Length of a window of controller mutations in seconds."] = 1
+    replication_quota_window_num: Annotated[int, fixed(INT, at_least(1)),
+        "Number of windows over which throttled replication is measured."] = 11
+    replication_quota_window_size_seconds: Annotated[int, fixed(INT, at_least(1)),
+        "Length of a window of throttled replication in seconds."] = 1
+    client_quota_callback_class: Annotated[str | None, fixed(CLASS, _no_callback),
+        "A Java class that decides on quotas in Kafka; every value is refused."] = None
 
     # Brokers and the active controller.
     broker_heartbeat_interval_ms: Annotated[int, fixed(INT),

@@ -24,12 +24,21 @@ from headrace.settings.definitions import (
     one_of,
 )
 
-# Dynamic configs, which no file can hold, limit the number of replicas copied at once.
-_REPLICATION_THROTTLES = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
+# Dynamic configs, which no file can hold.
+_REPLICATION_THROTTLES = {
+    "leader.replication.throttled.rate": (
+        "Maximum bytes per second that this broker sends to the replicas in "
+        "leader.replication.throttled.replicas of the topics."
+    ),
+    "follower.replication.throttled.rate": (
+        "Maximum bytes per second that this broker takes for the replicas in "
+        "follower.replication.throttled.replicas of the topics."
+    ),
+    "replica.alter.log.dirs.io.max.bytes.per.second": (
+        "Known to Apache Kafka; has no effect in Headrace: replicas do not move between log "
+        "directories yet."
+    ),
+}
 
 # Removed with ZooKeeper in Kafka 4; old files still contain them.
 _REMOVED_NAMES = """
@@ -67,9 +76,7 @@ _REASONS = (
     ("rsm.config.", "tiered storage is not supported yet"),
     ("rlmm.config.", "tiered storage is not supported yet"),
     ("follower.fetch.", "tiered storage is not supported yet"),
-    ("replication.quota.", "throttling of replication is not supported yet"),
-    ("quota.", "quotas are not supported yet"),
-    ("client.quota.", "quotas are not supported yet"),
+    ("alter.log.dirs.", "replicas do not move between log directories yet"),
     ("num.network.threads", "one event loop serves all connections"),
     ("num.io.threads", "one event loop serves all connections"),
     ("background.threads", "the number of background threads is fixed"),
@@ -115,11 +122,11 @@ def dynamic_definitions() -> Mapping[str, ConfigDefinition]:
             name=name,
             type=ConfigType.LONG,
             default=None,
-            documentation="",
+            documentation=documentation,
             validator=at_least(0),
             update_mode=UpdateMode.CLUSTER_WIDE,
         )
-        for name in _REPLICATION_THROTTLES
+        for name, documentation in _REPLICATION_THROTTLES.items()
     }
 
 
@@ -135,7 +142,7 @@ def reason_unsupported(name: str) -> str | None:
 def reason_without_effect(name: str) -> str:
     """Why a config that was set while the broker runs changes nothing, whatever its name is."""
     if name in _REPLICATION_THROTTLES:
-        return "throttling of replication is not supported yet"
+        return "replicas do not move between log directories yet"
     reason = reason_unsupported(name)
     if reason is not None:
         return reason

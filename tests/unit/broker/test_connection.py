@@ -11,6 +11,7 @@ import pytest
 from headrace.broker.connection import Connection, HostileFrame
 from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
+from headrace.broker.server import swept
 
 SECONDS_MAX = 20
 
@@ -47,6 +48,9 @@ class Echo:
         self.served.append(content[:9])
         if content.startswith(b"wait"):
             connection.wait()
+        elif content.startswith(b"mute"):
+            connection.answer(framed(content[:9]))
+            connection.mute(int(content[4:]))
         elif content.startswith(b"hostile"):
             raise HostileFrame("it is marked as hostile")
         elif content.startswith(b"fault"):
@@ -234,3 +238,59 @@ async def test_an_invalid_size_is_rejected(size: int) -> None:
     async with clients(1, Echo()) as (client,):
         await asyncio.get_running_loop().sock_sendall(client.peer, struct.pack(">i", size))
         assert await client.is_closed()
+
+
+async def test_a_muted_client_is_answered_and_not_served_further() -> None:
+    echo = Echo()
+    async with clients(1, echo) as (client,):
+        await client.send(b"mute60000", b"next.....")
+        assert await client.answers(1) == [b"mute60000"]
+        await client.send(b"last.....")
+        assert echo.served == [b"mute60000"]
+        client.connection.finish(())
+        assert await client.answers(2) == [b"next.....", b"last....."]
+
+
+async def test_a_muted_client_is_served_when_its_time_is_over() -> None:
+    async with clients(1, Echo()) as (client,):
+        await client.send(b"mute00010", b"next.....")
+        assert await client.answers(2) == [b"mute00010", b"next....."]
+
+
+async def test_a_client_that_waited_is_answered_and_muted() -> None:
+    echo = Echo()
+    async with clients(1, echo) as (client,):
+        await client.send(b"wait.....", b"next.....")
+        async with asyncio.timeout(SECONDS_MAX):
+            while not echo.served:
+                await asyncio.sleep(0)
+        client.connection.finish_muted((framed(b"answer..."),), 10)
+        assert client.connection.is_waiting
+        assert await client.answers(2) == [b"answer...", b"next....."]
+
+
+async def test_a_muted_client_that_leaves_is_closed() -> None:
+    echo = Echo()
+    async with clients(1, echo) as (client,):
+        await client.send(b"mute60000")
+        assert await client.answers(1) == [b"mute60000"]
+        client.peer.shutdown(socket.SHUT_WR)
+        assert await client.is_closed()
+        assert echo.closed == [client.connection]
+
+
+async def test_requests_of_a_muted_client_are_served_although_it_sends_no_more() -> None:
+    async with clients(1, Echo()) as (client,):
+        await client.send(b"mute00010")
+        assert await client.answers(1) == [b"mute00010"]
+        await client.send(b"last.....")
+        client.peer.shutdown(socket.SHUT_WR)
+        assert await client.answers(1) == [b"last....."]
+        assert await client.is_closed()
+
+
+async def test_a_muted_client_is_not_idle() -> None:
+    async with clients(1, Echo()) as (client,):
+        await client.send(b"mute60000")
+        assert await client.answers(1) == [b"mute60000"]
+        assert [swept([client.connection]) for _ in range(10)] == [[]] * 10

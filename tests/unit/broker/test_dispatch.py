@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.frame_buffers import Frames
@@ -20,6 +21,7 @@ from headrace.errors import OutOfOrderSequenceNumber
 from headrace.metadata.image import EMPTY
 from headrace.protocol.codec import decode
 from headrace.protocol.schemas.produce import PartitionProduceResponse, ProduceResponse
+from headrace.quotas.rates import Windows
 from headrace.runtime import files
 from tests.builders.produce_rounds import VERSION, ProduceNode
 
@@ -86,18 +88,18 @@ class Client:
         frames = [self._node.frame(self.connection, value, acks=acks, **fields) for value in values]
         self.peer.sendall(b"".join(frames))
 
+    def response(self) -> ProduceResponse:
+        """Read the next answer as a whole."""
+        size = int.from_bytes(self.peer.recv(4, socket.MSG_WAITALL))
+        answer = self.peer.recv(size, socket.MSG_WAITALL)
+        return decode(ProduceResponse, VERSION, memoryview(answer)[5:])
+
     def offsets(self, count: int) -> list[int]:
         return [answer.base_offset for answer in self.answers(count)]
 
     def answers(self, count: int) -> list[PartitionProduceResponse]:
         """Read the next answers; they are sent already, so the read does not block."""
-        answers = []
-        for _ in range(count):
-            size = int.from_bytes(self.peer.recv(4, socket.MSG_WAITALL))
-            answer = self.peer.recv(size, socket.MSG_WAITALL)
-            response = decode(ProduceResponse, VERSION, memoryview(answer)[5:])
-            answers.append(response.responses[0].partition_responses[0])
-        return answers
+        return [self.response().responses[0].partition_responses[0] for _ in range(count)]
 
 
 @pytest.fixture
@@ -236,3 +238,45 @@ async def test_a_refusal_without_acknowledgement_closes_the_connection(served: S
     client.send(b"v", acks=0, producer_id=7, producer_epoch=0, base_sequence=9)
     await served.round()
     assert client.connection.closed
+
+
+def quotas_of(served: Served, rate: float) -> ClientQuotas:
+    """Quotas of every user, on a clock that does not advance."""
+    quotas = ClientQuotas(served.node.clock, Windows())
+    quotas.follow({(("user", None),): {"producer_byte_rate": rate}})
+    cast(Dispatcher, served.dispatch).quotas = quotas
+    return quotas
+
+
+async def test_a_client_with_a_quota_is_throttled_and_muted(served: Served) -> None:
+    """QUO-1."""
+    quotas_of(served, rate=1.0)
+    client = served.client()
+    client.send(b"one")
+    client.connection.produce_shape = None  # As after a change of quotas.
+    await served.round()
+    assert client.response().throttle_time_ms > 60_000
+    assert client.connection.is_waiting
+    assert client.connection.produce_shape is None
+
+
+async def test_a_client_with_a_quota_is_served_without_shapes(served: Served) -> None:
+    """Or its bytes would not be counted."""
+    quotas_of(served, rate=1e9)
+    client = served.client()
+    client.send(b"one")
+    client.connection.produce_shape = None
+    await served.round()
+    assert client.response().throttle_time_ms == 0
+    assert client.connection.produce_shape is None
+
+
+async def test_a_client_without_acks_is_muted_without_an_answer(served: Served) -> None:
+    quotas = quotas_of(served, rate=1.0)
+    client = served.client()
+    client.send(b"one", acks=0)
+    client.connection.produce_shape = None
+    await served.round()
+    assert client.connection.is_waiting
+    (figures,) = quotas.produce.figures(served.node.clock.monotonic_ms(), 10)
+    assert figures.throttle_ms > 60_000

@@ -12,9 +12,17 @@ import pytest
 from headrace.broker import fetchers
 from headrace.broker.fetchers import LeaderChannel, ReplicaFetchers, Surroundings
 from headrace.broker.flushing import Flusher
-from headrace.metadata.image import MetadataImage, PartitionImage, TopicImage
+from headrace.broker.replication_throttles import ReplicationThrottle
+from headrace.metadata.image import (
+    ConfigResource,
+    MetadataImage,
+    PartitionImage,
+    ResourceType,
+    TopicImage,
+)
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.fetch import FetchPartition
+from headrace.quotas.rates import Windows
 from headrace.replication.metrics import FollowingMetrics, TopicMetrics
 from headrace.replication.partition import Partition
 from headrace.replication.partitions import Partitions
@@ -74,6 +82,7 @@ class Follower:
         self.first_channel: LeaderChannel | None = None
         self.metadata_version = 25
         clock = SystemClock()
+        self.throttle = ReplicationThrottle("follower", clock, Windows())
         self.synced: list[Log] = []
         self.flusher = Flusher(
             loop,
@@ -95,6 +104,7 @@ class Follower:
                 image=lambda: MetadataImage(features={"metadata.version": self.metadata_version}),
                 settings=lambda: self.settings,
                 checkpoint=self._checkpoint,
+                throttle=self.throttle,
             )
         )
 
@@ -682,3 +692,26 @@ async def test_the_lag_is_what_the_leader_has_committed_beyond_the_log(tmp_path:
         follower.fetchers.follow(followed)
         await follower.idle()
         assert lags[:5] == [0, 3, 2, 1, 0]
+
+
+@on_loop
+async def test_throttled_partitions_that_lag_are_held_back(tmp_path: Path) -> None:
+    leaders, partitions = pair(tmp_path, count=2)
+    write(leaders[0], b"1")
+    topic = ConfigResource(ResourceType.TOPIC, "orders")
+    broker = ConfigResource(ResourceType.BROKER, "")
+    configs = {
+        topic: {"follower.replication.throttled.replicas": "*"},
+        broker: {"follower.replication.throttled.rate": "1"},
+    }
+    async with following(Leader(leaders)) as follower:
+        follower.throttle.follow(MetadataImage(configs=configs), NODE)
+        for partition in partitions:
+            follower.fetchers.follow(partition)
+        await follower.idle()
+        assert follower.throttle.is_exceeded()  # The first record has counted.
+        (fetcher,) = follower.fetchers._fetchers.values()
+        late, current = fetcher._session.followed.values()
+        late.lag = 1
+        fetcher._hold_back(0)
+        assert (late.due_ms, current.due_ms) == (1000, 0)

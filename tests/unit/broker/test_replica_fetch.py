@@ -20,6 +20,7 @@ from headrace.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import encode
 from headrace.protocol.schemas.fetch import FetchRequest, FetchTopic, ReplicaState
@@ -405,3 +406,43 @@ async def test_a_follower_that_is_registered_again_keeps_fetching(node: Replicat
     assert follower.fetch().partitions[0].error_code == NotLeaderOrFollower.code
     follower.broker_epoch = 50
     assert follower.fetch((0, 0)).partitions[0].error_code == 0
+
+
+def throttle_replication(node: ReplicatedNode, replicas: str) -> None:
+    """Throttle replicas of the topic to a byte per second, which is exceeded."""
+    image = node.broker.image
+    configs = {
+        ConfigResource(ResourceType.TOPIC, "t"): {
+            "leader.replication.throttled.replicas": replicas
+        },
+        ConfigResource(ResourceType.BROKER, ""): {"leader.replication.throttled.rate": "1"},
+    }
+    throttles = node.broker.replication_throttles
+    throttles.follow(msgspec.structs.replace(image, configs=configs), LEADER)
+    throttles.leader.record(1_000_000)
+
+
+async def test_a_throttled_follower_that_is_not_in_sync_gets_no_records(tmp_path: Path) -> None:
+    node = ReplicatedNode(tmp_path, partitions=2, isr=(LEADER, SECOND))
+    node.append(b"a")
+    node.append(b"b", partition=1)
+    throttle_replication(node, f"0:{LEADER}")
+    answer = FollowerClient(node, THIRD).fetch((0, 0), (1, 0))
+    assert not answer.partitions[0].records
+    assert answer.partitions[1].records
+
+
+async def test_a_follower_in_sync_is_not_throttled(node: ReplicatedNode) -> None:
+    """Or acks=all would wait for the throttle."""
+    node.append(b"a")
+    throttle_replication(node, "*")
+    assert FollowerClient(node, SECOND).fetch((0, 0)).partitions[0].records
+
+
+async def test_the_bytes_of_throttled_replicas_count(node: ReplicatedNode) -> None:
+    node.append(b"a")
+    throttle_replication(node, "*")
+    throttle = node.broker.replication_throttles.leader
+    before = throttle.rate()
+    FollowerClient(node, SECOND).fetch((0, 0))
+    assert throttle.rate() > before

@@ -3,6 +3,7 @@
 import pytest
 
 from headrace.errors import InvalidRequest, KafkaError, UnsupportedVersion
+from headrace.quotas.precedence import Entity
 from headrace.quotas.searching import Condition, Match, matching
 
 EXACT, DEFAULT, ANY = Match
@@ -14,7 +15,9 @@ ADA_APP = (("client-id", "app"), ("user", "ada"))
 ADA_ALL = (("client-id", None), ("user", "ada"))
 HOST = (("ip", "10.0.0.1"),)
 HOSTS = (("ip", None),)
-QUOTAS = dict.fromkeys((ADA, USERS, APP, ADA_APP, ADA_ALL, HOST, HOSTS), RATE)
+QUOTAS: dict[Entity, dict[str, float]] = dict.fromkeys(
+    (ADA, USERS, APP, ADA_APP, ADA_ALL, HOST, HOSTS), RATE
+)
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,18 @@ def test_delays_double_up_to_the_bound_and_begin_again_after_a_success() -> None
     assert session.due_ms == 20
 
 
+def test_a_partition_that_is_held_back_is_left_out_until_its_time() -> None:
+    session = LeaderSession()
+    first, second = followed(session, 2)
+    opened(session)
+    session.hold_back(first, 100)
+    request = asked(session, 50)
+    assert (named(request), forgotten(request)) == ([], [0])
+    session.answered(9, 0)
+    assert named(asked(session, 100)) == [0]
+    assert (first.failures, second.failures) == (0, 0)
+
+
 def test_with_every_partition_delayed_there_is_no_request() -> None:
     session = LeaderSession()
     (one,) = followed(session)

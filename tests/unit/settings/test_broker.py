@@ -112,7 +112,7 @@ def test_every_supported_property_is_read_somewhere() -> None:
     limits = {group._limit_name(name, end) for name in of_groups for end in ("min", "max")}
     defaults = {f"group.{name}" for name in of_groups}
     elsewhere = set(topic._SETTINGS.values()) | {field_name(one) for one in limits | defaults}
-    checked_only = {"broker_id", "early_start_listeners"}
+    checked_only = {"client_quota_callback_class", "broker_id", "early_start_listeners"}
     of_clusters = {  # Read by the parts of a cluster, which are being joined.
         "process_roles",
         "inter_broker_listener_name",
@@ -203,7 +203,7 @@ def test_all_mistakes_are_reported_at_once_with_the_nearest_name() -> None:
         ("zookeeper.connect", "ZooKeeper"),
         ("inter.broker.protocol.version", "Kafka 4 removed it"),
         ("rsm.config.bucket", "tiered storage"),
-        ("replication.quota.window.num", "throttling"),
+        ("alter.log.dirs.replication.quota.window.num", "between log directories"),
         ("num.io.threads", "one event loop"),
         ("cordoned.log.dirs", "does not support it yet"),
     ],

@@ -24,6 +24,7 @@ from headrace.security.rights import Rights
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
+    from headrace.broker.client_quotas import Meter
     from headrace.broker.connection import LoginState
 
 Answer = Any  # A response message, or its body when the handler has the bytes already.
@@ -51,6 +52,8 @@ class Call(msgspec.Struct, gc=False):
     peer: Peer
     version: int
     client_id: str | None = None
+    meter: "Meter | None" = None
+    """The quotas of the client, if it has any."""
 
     @property
     def listener(self) -> str:
@@ -58,7 +61,7 @@ class Call(msgspec.Struct, gc=False):
 
     @property
     def caller(self) -> Caller:
-        return Caller(self.peer.principal, self.peer.host)
+        return Caller(self.peer.principal, self.peer.host, self.client_id or "")
 
     @property
     def access(self) -> Access:

@@ -97,7 +97,7 @@ class TopicConfigs:
         self.settings = with_dynamic(self._static, cluster_default, own)
         self._made.clear()
         for name in (*cluster_default, *own):
-            if name not in BROKER_CONFIGS:
+            if name not in BROKER_CONFIGS and not name.endswith(".replication.throttled.rate"):
                 self._warn_of_no_effect(name)
 
     def _warn_of_no_effect(self, name: str) -> None:

@@ -26,6 +26,7 @@ def write_with_failures(
     done: Done,
     failures: Failures,
     nodes: Sequence["NodeAddress"] = (),
+    throttle_ms: int = 0,
 ) -> bytes:
     """Return the framed answer, in the order of the partitions in the request.
 
@@ -52,7 +53,7 @@ def write_with_failures(
                 _succeeded(succeeded[index]) if error is None else _failed(index, error, version)
             )
         responses.append(topic)
-    response = ProduceResponse(responses=responses)
+    response = ProduceResponse(responses=responses, throttle_time_ms=throttle_ms)
     if version >= _LEADERS_FROM:
         response.node_endpoints = [NodeEndpoint(*node) for node in nodes]
     return encode_response(correlation_id, ApiKey.PRODUCE, version, response)

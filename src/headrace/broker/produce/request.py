@@ -184,6 +184,7 @@ class ProduceRequest:
             if self.failures:
                 call.connection.close()
             else:
+                call.charge_unanswered_produce()
                 call.answer()
         elif self.unflushed or self.uncommitted:
             self._wait()
@@ -234,17 +235,29 @@ class ProduceRequest:
 
     def _encoded(self) -> bytes | bytearray:
         call, failures = self._call, self.failures
+        throttle_ms = call.charge_produce()
         if not failures:
-            return write_success(call.version, call.correlation_id, self.done)
+            return write_success(call.version, call.correlation_id, self.done, throttle_ms)
         nodes = leader_nodes(self._broker.image, call.connection.listener, failures.values())
         return write_with_failures(
-            call.version, call.correlation_id, self._request.topics, self.done, failures, nodes
+            call.version,
+            call.correlation_id,
+            self._request.topics,
+            self.done,
+            failures,
+            nodes,
+            throttle_ms,
         )
 
     # --- the shape ------------------------------------------------------------------------------
 
     def learn_shape(self, frame: memoryview) -> None:
-        """Remember the shape of a request that succeeded, if the next one may equal it."""
+        """Remember the shape of a request that succeeded, if the next one may equal it.
+
+        A client with a quota is served without shapes, so that each of its requests is counted.
+        """
+        if self._call.meter is not None:
+            return
         topics = self._request.topics
         is_repeatable = self._request.acks and not self.failures and not self.unflushed
         if not is_repeatable or len(topics) != 1 or len(topics[0][1]) != 1:

@@ -20,6 +20,7 @@ from headrace.broker.leaders import Leaders
 from headrace.broker.metrics.counters import Metrics
 from headrace.broker.metrics.telemetry import Telemetry
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.replication_throttles import ReplicationThrottles
 from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS, create_internal
 from headrace.broker.topics.metadata_answers import MetadataAnswers
 from headrace.broker.topics.topic_creation import TopicCreation
@@ -53,6 +54,7 @@ from headrace.protocol.schemas.describe_quorum import (
 )
 from headrace.protocol.uuids import random_uuid
 from headrace.quorum.older_versions import in_version
+from headrace.quotas.rates import Windows
 from headrace.replication.delayed import WakeUps
 from headrace.replication.metrics import TopicMetrics
 from headrace.replication.partitions import Partitions
@@ -185,6 +187,7 @@ class UnitBroker:
         self.partitions = Partitions(lambda partition: self.wake_ups.changed(partition))
         self.clock = HandClock()
         self.metrics = Metrics()
+        self.replication_throttles = ReplicationThrottles(self.clock, Windows())
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.metadata_answers = MetadataAnswers()
         self.configs = TopicConfigs(settings, node_id, cast(Any, None))

@@ -59,6 +59,10 @@ class Producing:
             return
         self.response = decode(ProduceResponse, VERSION, memoryview(data)[_HEADER_SIZE:])
 
+    def mute(self, duration_ms: int) -> None: ...
+
+    def finish_muted(self, parts: Any, duration_ms: int) -> None: ...
+
     def close(self) -> None: ...
 
     fail = close

@@ -55,7 +55,17 @@ def fetch(request: FetchRequest, call: "DirectCall") -> None:
             served = _Fetch(call, request, context, reads_any_replica=replica_id < CONSUMER)
     except KafkaError as error:
         call.count_error(error.code)
-        call.answer(*write_fetch(call.version, call.correlation_id, 0, (), error_code=error.code))
+        throttle_ms = call.charge_request()
+        call.answer(
+            *write_fetch(
+                call.version,
+                call.correlation_id,
+                0,
+                (),
+                error_code=error.code,
+                throttle_ms=throttle_ms,
+            )
+        )
         return
     served.serve()
 
@@ -163,17 +173,46 @@ class _Fetch:
 
     def _attempt(self, *, is_last: bool) -> bool:
         reads, size, failed = self._read()
-        if not (is_last or failed or size >= self._request.min_bytes):
+        if not (is_last or failed or size >= self._bytes_min()):
             return False
-        self._answer(reads)
+        if self._call.meter is None or self._call.charge_fetch(size):
+            self._answer(reads)
+        else:
+            self._answer_throttled()
         return True
+
+    def _bytes_min(self) -> int:
+        meter = self._call.meter
+        if meter is None:
+            return self._request.min_bytes
+        return min(self._request.min_bytes, meter.fetch_bytes_max)
+
+    def _bytes_max(self) -> int:
+        """Return the maximum of an answer: at most what the client's quota can ever allow."""
+        bytes_max = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
+        meter = self._call.meter
+        return bytes_max if meter is None else min(bytes_max, meter.fetch_bytes_max)
+
+    def _answer_throttled(self) -> None:
+        """Answer without records; a new session ends, because its client got no partition."""
+        call, context = self._call, self._context
+        if context.is_incremental:
+            session_id = context.session_id
+        else:
+            session_id = 0
+            self._broker.fetch_sessions.close(context.session_id)
+        call.answer(
+            *write_fetch(
+                call.version, call.correlation_id, session_id, (), throttle_ms=call.throttle_ms
+            )
+        )
 
     def _read(self) -> "tuple[list[tuple[FetchTarget, FetchedPartition[LogSlice]]], int, bool]":
         reads = []
         self._elsewhere = []
         total = 0
         failed = False
-        left = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
+        left = self._bytes_max()
         for target in self._context:
             try:
                 result, size = self._read_partition(target, left, is_first=not total)
@@ -289,7 +328,14 @@ class _Fetch:
             else ()
         )
         call.answer(
-            *write_fetch(call.version, call.correlation_id, context.session_id, topics, nodes=nodes)
+            *write_fetch(
+                call.version,
+                call.correlation_id,
+                context.session_id,
+                topics,
+                nodes=nodes,
+                throttle_ms=call.throttle_ms,
+            )
         )
 
     def _count(self, target: FetchTarget, size: int) -> None:

@@ -251,9 +251,14 @@ class _ShareFetch:
         call = self._call
         failures = [*self._errors.values(), *filter(None, self._verdicts.values())]
         nodes = leader_nodes(self._broker.image, call.connection.listener, failures)
+        throttle_ms = call.charge_sent(sum(one.records.size for one in taken.values()))
         call.answer(
             *write_share_fetch(
-                call.correlation_id, lock_duration_ms, list(topics.items()), nodes=nodes
+                call.correlation_id,
+                lock_duration_ms,
+                list(topics.items()),
+                nodes=nodes,
+                throttle_ms=throttle_ms,
             )
         )
 
@@ -286,9 +291,15 @@ class _ShareFetch:
     def _refuse(self, error: KafkaError) -> None:
         call = self._call
         call.count_error(error.code)
+        throttle_ms = call.charge_request()
         call.answer(
             *write_share_fetch(
-                call.correlation_id, 0, (), error_code=error.code, error_message=str(error)
+                call.correlation_id,
+                0,
+                (),
+                error_code=error.code,
+                error_message=str(error),
+                throttle_ms=throttle_ms,
             )
         )
 
