@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headrace.client.partitions import Partitions
     from headrace.client.quotas import Quotas
     from headrace.client.reassignments import Reassignments
+    from headrace.client.tokens import Tokens
     from headrace.client.topics import Topics
     from headrace.client.transactions import Transactions
     from headrace.client.users import Users
@@ -66,6 +67,13 @@ class Admin:
         from headrace.client.users import Users
 
         return Users(self.cluster)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """Create, list, renew and expire delegation tokens."""
+        from headrace.client.tokens import Tokens
+
+        return Tokens(self.cluster)
 
     @cached_property
     def reassignments(self) -> "Reassignments":

@@ -166,6 +166,7 @@ class Controller:
             next_offset=self.log.end_offset,
             kraft_version=self.quorum.kraft_version,
             now_ms=now_ms,
+            wall_ms=self._clock.now_ms(),
             sessions=None if sessions is None else sessions.view,
             cluster_id=self._cluster_id,
             access=self.access_of(caller),

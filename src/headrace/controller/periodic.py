@@ -8,10 +8,13 @@ from headrace.controller.registration import fence_broker
 from headrace.controller.sessions import SessionsView
 from headrace.metadata.image import NO_LEADER, MetadataImage, TopicImage
 from headrace.metadata.records import VersionedRecord
-from headrace.protocol.schemas.records.metadata import NoOpRecord
+from headrace.protocol.schemas.records.metadata import NoOpRecord, RemoveDelegationTokenRecord
+from headrace.security.tokens import is_expired
 
 ELECTIONS_MAX = 1000
 """Elections of one decision. If there are more, the next decision follows at once."""
+REMOVALS_MAX = 1000
+"""Removals of one decision, likewise."""
 
 
 def fence_stale_broker(
@@ -49,6 +52,13 @@ def retry_unclean_elections(image: MetadataImage, defaults: ClusterDefaults) -> 
         if partition.leader == NO_LEADER and defaults.allows_unclean_election(image, topic.name)
     )
     return _elections(Leadership(image, defaults), leaderless, Election.UNCLEAN)
+
+
+def remove_expired_tokens(image: MetadataImage, now_ms: int) -> Decision[int]:
+    """Remove delegation tokens that have ended; replies how many. `now_ms` is the time of day."""
+    ended = [one for one in image.delegation_tokens.values() if is_expired(one, now_ms)]
+    removals = [RemoveDelegationTokenRecord(one.token_id) for one in ended[:REMOVALS_MAX]]
+    return Decision([VersionedRecord(one) for one in removals], len(removals))
 
 
 def no_op() -> Decision[None]:

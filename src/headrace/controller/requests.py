@@ -48,6 +48,8 @@ class Context(NamedTuple):
     kraft_version: int
     now_ms: int = 0
     """The monotonic time."""
+    wall_ms: int = 0
+    """The time of day, which records and clients use."""
     sessions: "SessionsView | None" = None
     """The sessions of brokers; None if this node has the only broker."""
     cluster_id: str | None = None
@@ -92,6 +94,9 @@ _MODULES = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "partition_requests",
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram_requests",
     ApiKey.ALTER_CLIENT_QUOTAS: "quota_requests",
+    ApiKey.CREATE_DELEGATION_TOKEN: "token_requests",
+    ApiKey.RENEW_DELEGATION_TOKEN: "token_requests",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "token_requests",
     ApiKey.BROKER_REGISTRATION: "node_requests",
     ApiKey.CONTROLLER_REGISTRATION: "node_requests",
     ApiKey.BROKER_HEARTBEAT: "node_requests",

@@ -30,7 +30,7 @@ class ControllerUpkeep:
         now_ms = clock.monotonic_ms()
         self._gone: dict[int, int] = {}
         """The epochs of brokers whose process is gone, and whose session is to be ended."""
-        self._written_ms = self._balanced_ms = self._elected_ms = now_ms
+        self._written_ms = self._balanced_ms = self._elected_ms = self._swept_ms = now_ms
 
     def broker_gone(self, broker_id: int, broker_epoch: int) -> None:
         """End the session of a broker whose process is gone; a standby does so once it leads."""
@@ -63,6 +63,10 @@ class ControllerUpkeep:
         if now_ms - self._elected_ms >= settings.unclean_leader_election_interval_ms:
             self._elected_ms = now_ms
             await self._repeat(periodic.retry_unclean_elections)
+        sweep_ms = settings.delegation_token_expiry_check_interval_ms
+        if settings.delegation_token_secret_key and now_ms - self._swept_ms >= sweep_ms:
+            self._swept_ms = now_ms
+            await self._remove_expired_tokens()
         try:
             async with asyncio.timeout(self._wait_ms(idle_ms) / 1000):
                 await self._news.wait()
@@ -87,6 +91,13 @@ class ControllerUpkeep:
         return periodic.fence_stale_broker(
             image, sessions.view, defaults, self._clock.monotonic_ms()
         )
+
+    async def _remove_expired_tokens(self) -> None:
+        now_ms = self._clock.now_ms()
+        while removed := await self._controller.submit(
+            lambda image: periodic.remove_expired_tokens(image, now_ms)
+        ):
+            _log.info("expired delegation tokens removed", extra={"tokens": removed})
 
     async def _repeat(
         self, decide: Callable[[MetadataImage, ClusterDefaults], Decision[Any]]

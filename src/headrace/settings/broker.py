@@ -308,6 +308,18 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_quota_callback_class: Annotated[str | None, fixed(CLASS, _no_callback),
         "A Java class that decides on quotas in Kafka; every value is refused."] = None
 
+    # Delegation tokens.
+    delegation_token_secret_key: Annotated[str | None, fixed(PASSWORD),
+        "The key of the secrets of delegation tokens, the same on all nodes; without it there are "
+        "no tokens."] = None
+    delegation_token_max_lifetime_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Longest lifetime of a delegation token, with all renewals."] = 7 * 24 * _HOUR_MS
+    delegation_token_expiry_time_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Time after which a delegation token ends unless it is renewed."] = 24 * _HOUR_MS
+    delegation_token_expiry_check_interval_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Interval at which the active controller removes delegation tokens that have ended."
+    ] = _HOUR_MS
+
     # Brokers and the active controller.
     broker_heartbeat_interval_ms: Annotated[int, fixed(INT),
         "Interval at which a broker sends heartbeats to the active controller."] = 2000

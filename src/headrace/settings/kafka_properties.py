@@ -62,7 +62,6 @@ _REASONS = (
     ("ssl.", "it is for the TLS of a JVM, and OpenSSL has no such part"),
     ("security.", "it is for the security providers of a JVM"),
     ("principal.", "authentication is not supported yet"),
-    ("delegation.token.", "authentication is not supported yet"),
     ("group.coordinator.", "coordinators share the one event loop and write at once"),
     ("group.coordinator.rebalance.", "all kinds of groups that the features allow are served"),
     ("group.share.persister.", "share states are kept in their own topic"),

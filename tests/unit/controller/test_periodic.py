@@ -3,9 +3,11 @@
 from headrace.controller.decision import ClusterDefaults
 from headrace.controller.periodic import (
     ELECTIONS_MAX,
+    REMOVALS_MAX,
     balance_leaders,
     fence_stale_broker,
     no_op,
+    remove_expired_tokens,
     retry_unclean_elections,
 )
 from headrace.controller.sessions import BrokerSessions
@@ -13,8 +15,10 @@ from headrace.metadata.image import NO_LEADER
 from headrace.protocol.schemas.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schemas.records.metadata import (
     BrokerRegistrationChangeRecord,
+    DelegationTokenRecord,
     NoOpRecord,
     PartitionChangeRecord,
+    RemoveDelegationTokenRecord,
 )
 from tests.builders.metadata_images import applied, image_with, replayed, topic_id, with_partition
 
@@ -88,3 +92,30 @@ def test_unclean_elections_are_tried_again_where_they_are_allowed() -> None:
 def test_a_record_without_content_moves_the_high_watermark() -> None:
     (record,) = no_op().records
     assert record.message == NoOpRecord()
+
+
+def test_expired_tokens_are_removed_and_others_stay() -> None:
+    tokens = [
+        DelegationTokenRecord(
+            max_timestamp=high, expiration_timestamp=end, token_id=f"{high} {end}"
+        )
+        for high, end in ((500, 400), (500, 399), (399, 500))
+    ]
+    image = replayed(image_with(), tokens)
+    decision = remove_expired_tokens(image, 400)
+    assert decision.reply == 2
+    assert [one.message for one in decision.records] == [
+        RemoveDelegationTokenRecord("500 399"),
+        RemoveDelegationTokenRecord("399 500"),
+    ]
+    assert remove_expired_tokens(applied(image, decision), 400).records == []
+
+
+def test_many_expired_tokens_are_removed_in_several_decisions() -> None:
+    count = REMOVALS_MAX + 5
+    image = replayed(
+        image_with(), [DelegationTokenRecord(token_id=str(one)) for one in range(count)]
+    )
+    first = remove_expired_tokens(image, 1)
+    second = remove_expired_tokens(applied(image, first), 1)
+    assert (first.reply, second.reply) == (REMOVALS_MAX, 5)

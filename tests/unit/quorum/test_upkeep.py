@@ -12,6 +12,7 @@ from headrace.errors import NotController
 from headrace.metadata.image import Endpoint
 from headrace.protocol.schemas import alter_partition
 from headrace.protocol.schemas.broker_heartbeat import BrokerHeartbeatRequest
+from headrace.protocol.schemas.create_delegation_token import CreateDelegationTokenRequest
 from headrace.protocol.schemas.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -19,6 +20,7 @@ from headrace.protocol.schemas.create_topics import (
 )
 from headrace.quorum.metadata_quorum import MetadataQuorum
 from headrace.quorum.upkeep import ControllerUpkeep
+from headrace.security.principals import Caller, Principal
 from headrace.settings.broker import BrokerSettings
 from tests.builders.metadata_nodes import at_once, formatted, replica_in
 from tests.builders.metadata_quorums import directory_id
@@ -192,6 +194,24 @@ def test_leaders_return_to_their_preferred_replicas(tmp_path: Path) -> None:
         assert cluster.leader_of("orders") == 2
 
     lived(tmp_path, life)
+
+
+def test_expired_delegation_tokens_are_removed_at_intervals(tmp_path: Path) -> None:
+    async def life(cluster: Cluster) -> None:
+        ada = Caller(Principal("User", "ada"), "10.0.0.7")
+        request = CreateDelegationTokenRequest(max_lifetime_ms=30_000)
+        await cluster.controller.ask(request, 3, ada)
+        await asyncio.sleep(55)
+        assert len(cluster.controller.image.delegation_tokens) == 1
+        await asyncio.sleep(10)
+        assert len(cluster.controller.image.delegation_tokens) == 0
+
+    lived(
+        tmp_path,
+        life,
+        delegation_token_secret_key="key",
+        delegation_token_expiry_check_interval_ms=60_000,
+    )
 
 
 def test_an_idle_log_gets_a_record_now_and_then(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from headrace.errors import KafkaError
 from headrace.protocol.schemas.api_versions import ApiVersionsResponse
 from headrace.security.sasl.listener import ListenerLogins
 from headrace.security.sasl.reports import LoginReports
+from headrace.security.token_credentials import TokenCredentials
 from headrace.settings.listener_logins import has_sasl, mechanisms_of
 
 if TYPE_CHECKING:
@@ -39,10 +40,15 @@ class NodeLogins:
         cluster_id: str,
         image: "Callable[[], MetadataImage]",
         clock: "Clock",
-        tokens: TokenLookup = no_tokens,
     ) -> None:
+        secret_key = settings.delegation_token_secret_key
+        tokens: TokenLookup = no_tokens
+        if secret_key:
+            tokens = TokenCredentials(
+                secret_key, lambda: image().delegation_tokens, clock.now_ms
+            ).of_token
         self._mechanisms = LoginMechanisms(
-            settings, ImageCredentials(image, tokens), clock, decoy_key(cluster_id, None)
+            settings, ImageCredentials(image, tokens), clock, decoy_key(cluster_id, secret_key)
         )
         self._clock = clock
         self.by_listener: Mapping[str, ListenerLogins] = {

@@ -120,6 +120,7 @@ class InstantController:
         self.defaults = ClusterDefaults.of(settings)
         self.kraft_version = 1
         self.decisions = 0
+        self.wall_ms = 0
         self.authorizer: Authorizer | None = None
         self.on_published: Callable[[ImageDelta, MetadataImage], None] = lambda delta, image: None
 
@@ -138,6 +139,7 @@ class InstantController:
             version=request.VERSIONS[-1] if version is None else version,
             next_offset=self.image.offset + 1,
             kraft_version=self.kraft_version,
+            wall_ms=self.wall_ms,
             access=OPEN if caller is None else Access(self.authorizer, caller),
         )
         decision = decide(self.image, request, context)

@@ -6,9 +6,13 @@ from headrace.protocol.schemas.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
 )
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),)
 
 
-@api(ApiKey.ALTER_CLIENT_QUOTAS, versions=range(2))
+@api(ApiKey.ALTER_CLIENT_QUOTAS, versions=range(2), rights=_RIGHTS)
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, call: Call
 ) -> AlterClientQuotasResponse:

@@ -11,7 +11,10 @@ from headrace.protocol.schemas.describe_client_quotas import (
     ValueData,
 )
 from headrace.quotas.searching import Condition, matching
-from headrace.security.acls import Operation
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)
 
 
 def _refuse(
@@ -21,7 +24,7 @@ def _refuse(
     return DescribeClientQuotasResponse(0, error.code, str(error) or None, None)
 
 
-@api(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2), refuse=_refuse)
+@api(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=range(2), refuse=_refuse, rights=_RIGHTS)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, call: Call
 ) -> DescribeClientQuotasResponse:

@@ -16,10 +16,13 @@ from headrace.protocol.schemas.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from headrace.security.acls import Operation
+from headrace.security.acls import Operation, ResourceType
+from headrace.security.rights import for_request
+
+_RIGHTS = (for_request(Operation.DESCRIBE, ResourceType.CLUSTER),)
 
 
-@api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=range(1))
+@api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=range(1), rights=_RIGHTS)
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, call: Call
 ) -> DescribeUserScramCredentialsResponse:
