@@ -7,6 +7,9 @@ from headrace.client.connection import HungUp, NoAnswer, NotKafka
 from headrace.client.properties import InvalidProperty
 from headrace.client.security import TlsFailed
 from headrace.errors import (
+    ClusterAuthorizationFailed,
+    DelegationTokenAuthorizationFailed,
+    GroupAuthorizationFailed,
     GroupIdNotFound,
     HeadraceError,
     IllegalSaslState,
@@ -14,10 +17,20 @@ from headrace.errors import (
     NonEmptyGroup,
     OffsetOutOfRange,
     SaslAuthenticationFailed,
+    SecurityDisabled,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
     TransactionalIdNotFound,
     UnsupportedSaslMechanism,
 )
 
+_NO_RIGHT = (
+    ClusterAuthorizationFailed,
+    DelegationTokenAuthorizationFailed,
+    GroupAuthorizationFailed,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
 LIST_TOPICS = "list the topics with: headrace topics list"
 
 _Advice = tuple[tuple[type[HeadraceError], str], ...]
@@ -47,6 +60,11 @@ def _advice(where: str, brokers: str) -> _Advice:
         (SaslAuthenticationFailed, f"check sasl.username and sasl.password {where}"),
         (UnsupportedSaslMechanism, f"choose one of them {where}"),
         (IllegalSaslState, "use the port of a SASL listener, or another security.protocol"),
+        *(
+            (one, "the user lacks a right; an administrator sees why with: headrace acls explain")
+            for one in _NO_RIGHT
+        ),
+        (SecurityDisabled, "set authorizer.class.name and super.users on the brokers"),
         (NoSuchTopic, LIST_TOPICS),
         (OffsetOutOfRange, "list the offsets with: headrace offsets TOPIC"),
         (GroupIdNotFound, "list the groups with: headrace groups list"),

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +29,10 @@ from headrace.errors import HeadraceError
 from headrace.runtime.addresses import address_text
 from headrace.runtime.supervision import Service, Sleep, Supervisor
 from headrace.settings.broker import BrokerSettings
+
+if TYPE_CHECKING:
+    from headrace.cli.local_security import LocalSecurity
+    from headrace.protocol.message import Message
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +60,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     shared: Mapping[str, str] = {}
     metrics_port: int | None = None
     restarts: bool = True
+    security: "LocalSecurity | None" = None
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        return {} if self.security is None else self.security.client_settings
 
 
 class ClusterParent:
@@ -71,7 +81,7 @@ class ClusterParent:
     ) -> None:
         self.cluster = cluster
         self._options = options
-        self._probe = probe or unfenced_brokers
+        self._probe = probe or partial(unfenced_brokers, settings=options.client_settings)
         self._sleep = sleep
         self._tails = {node.name: deque[str](maxlen=_LAST_LINES) for node in cluster.nodes}
         self._is_json = options.settings.headrace_log_format == "json"
@@ -86,7 +96,9 @@ class ClusterParent:
             for node in cluster.nodes
         ]
         self.nodes = Supervisor(services, restarts=options.restarts)
-        self._services = Services(options.settings)
+        security = options.security
+        files = None if security is None else security.service_files
+        self._services = Services(options.settings, files)
         self._stopping = asyncio.Event()
         self._stopping_at_once = asyncio.Event()
 
@@ -168,8 +180,9 @@ class ClusterParent:
 
 def run_cluster(cluster: LocalCluster, options: Options) -> int:
     """Format the nodes if they are new, and run them until Ctrl-C; return the exit code."""
-    write_properties(cluster, options.shared, options.metrics_port)
-    format_nodes(cluster)
+    security = options.security
+    write_properties(cluster, options.shared, options.metrics_port, security)
+    format_nodes(cluster, () if security is None else [security.admin_record()])
     return asyncio.run(_run(cluster, options))
 
 
@@ -177,8 +190,8 @@ async def _run(cluster: LocalCluster, options: Options) -> int:
     return await ClusterParent(cluster, options).run(announce)
 
 
-def format_nodes(cluster: LocalCluster) -> None:
-    """Format the nodes that are not formatted yet."""
+def format_nodes(cluster: LocalCluster, bootstrap: "Sequence[Message]" = ()) -> None:
+    """Format the nodes that are not formatted yet; `bootstrap` are further first records."""
     unformatted = [
         node
         for node in cluster.nodes
@@ -200,6 +213,7 @@ def format_nodes(cluster: LocalCluster) -> None:
             voters=voters if node.is_controller else (),
             cluster_id=cluster.cluster_id,
             levels=CLUSTER_LEVELS,
+            bootstrap=bootstrap,
         )
         format_directories([directory], directory, new, now_ms)
 
@@ -209,14 +223,16 @@ def node_command(properties_path: str) -> list[str]:
     return [sys.executable, "-m", "headrace.cli.main", "up", "--config", properties_path]
 
 
-def unfenced_brokers(cluster: LocalCluster) -> frozenset[int]:
+def unfenced_brokers(
+    cluster: LocalCluster, settings: Mapping[str, str] | None = None
+) -> frozenset[int]:
     """Ask every node for the brokers; return those that are unfenced for all of them."""
     from headrace.client.admin import Admin
 
     seen: list[set[int]] = []
     for address in cluster.local_addresses.split(","):
         try:
-            with Admin(address, timeout_s=_PROBE_S) as admin:
+            with Admin(address, settings, timeout_s=_PROBE_S) as admin:
                 brokers = admin.nodes.brokers()
         except HeadraceError:
             return frozenset()
@@ -262,6 +278,8 @@ def announced_lines(cluster: LocalCluster, options: Options) -> Iterator[str]:
     if options.metrics_port:
         last = options.metrics_port + shape.nodes - 1
         yield f"  metrics   http://127.0.0.1:{options.metrics_port}/metrics, up to port {last}"
+    if options.security is not None:
+        yield from options.security.announced_lines(cluster.local_addresses)
     bootstrap = address_text(cluster.host or "127.0.0.1", cluster.nodes[0].port)
     option = "" if bootstrap == "127.0.0.1:9092" else f" --bootstrap {bootstrap}"
     yield f"  health    headrace cluster health{option}"

@@ -10,11 +10,11 @@ This module decides, and writes nothing but these files.
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from headrace.cli.defaults import PLAN_FILE
+from headrace.cli.defaults import PLAN_FILE, SECURITY_FOLDER
 from headrace.errors import HeadraceError, InvalidConfig
 from headrace.runtime import files
 from headrace.runtime.addresses import address_text
@@ -24,8 +24,19 @@ from headrace.settings.quorum_addresses import ControllerAddress, parse_address
 CONTROLLERS_MAX = 5
 REPLICATION_FACTOR = 3
 LOOPBACK = "127.0.0.1"
+OPEN, CLIENTS, BROKERS, CONTROLLERS = "PLAINTEXT", "SASL_SSL", "INTERNAL", "CONTROLLER"
+"""Listeners: of open nodes; of secured ones for clients and for other brokers; of the quorum."""
 
 FreePort = Callable[[Collection[int]], int]
+
+
+class NodeSecurity(Protocol):
+    """The properties of secured nodes; making them needs a library that open nodes do not."""
+
+    def node_properties(self, node: str, shared: Mapping[str, str]) -> dict[str, str]:
+        """Return the properties of a node, besides its listeners."""
+        ...
+
 
 _PER_NODE = (
     "node.id",
@@ -73,6 +84,8 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     port: int
     controller_port: int | None = None
+    internal_port: int | None = None
+    """The port for other brokers, if the cluster is secured."""
     directory_id: str | None = None
     host: str | None = None
     """The host of all its listeners, for a node in a network of its own; not stored."""
@@ -98,6 +111,10 @@ class LocalCluster(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shape(self) -> Shape:
         return Shape(len(self.nodes), len(self.controllers))
+
+    @property
+    def is_secured(self) -> bool:
+        return self.nodes[0].internal_port is not None
 
     @property
     def controllers(self) -> tuple[LocalNode, ...]:
@@ -128,6 +145,10 @@ class ShapeChanged(HeadraceError):
     """The data directory holds a cluster of another number of nodes, or a single node."""
 
 
+class SecurityChanged(HeadraceError):
+    """The data directory is of open nodes and secured ones would start, or the reverse."""
+
+
 def planned(
     data: str,
     shape: Shape,
@@ -135,6 +156,8 @@ def planned(
     default_listen: str,
     free_port: FreePort,
     random_id: Callable[[], str],
+    *,
+    is_secured: bool = False,
 ) -> LocalCluster:
     """Return the cluster of a data directory, or a new plan for it, which is stored.
 
@@ -142,9 +165,20 @@ def planned(
     0 takes any free ports, once.
     """
     stored = read_plan(data)
+    if is_secured:
+        check_secured(data)
+    else:
+        check_open(data)
     if stored is None:
         _check_unused(data)
-        plan = new_plan(data, shape, listen or default_listen, free_port, random_id)
+        plan = new_plan(
+            data,
+            shape,
+            listen or default_listen,
+            free_port,
+            random_id,
+            is_secured=is_secured,
+        )
     else:
         check_shape(stored, shape)
         plan = moved(stored, listen)
@@ -160,6 +194,8 @@ def new_plan(
     listen: str,
     free_port: FreePort,
     random_id: Callable[[], str],
+    *,
+    is_secured: bool = False,
 ) -> LocalCluster:
     """Choose ports and ids for a new cluster."""
     address = _listen_address(listen)
@@ -168,14 +204,13 @@ def new_plan(
     nodes = []
     for number, port in enumerate(ports, 1):
         is_controller = number <= shape.controllers
-        controller_port = free_port(taken) if is_controller else None
-        if controller_port is not None:
-            taken.add(controller_port)
+        controller_port = _taken_port(taken, free_port) if is_controller else None
         nodes.append(
             LocalNode(
                 id=number,
                 port=port,
                 controller_port=controller_port,
+                internal_port=_taken_port(taken, free_port) if is_secured else None,
                 directory_id=random_id() if is_controller else None,
             )
         )
@@ -217,14 +252,41 @@ def check_single(data: str) -> None:
         )
 
 
+def is_secured(data: str) -> bool:
+    """Return whether `headrace up --secure` has made a data directory."""
+    return os.path.exists(os.path.join(data, SECURITY_FOLDER, "client.properties"))
+
+
+def check_open(data: str) -> None:
+    """Raise if open nodes would start on the data directory of secured ones."""
+    if is_secured(data):
+        raise SecurityChanged(
+            f"{data} was made by --secure: start it with --secure, or its nodes one by one with"
+            " --config"
+        )
+
+
+def check_secured(data: str) -> None:
+    """Raise if secured nodes would start on a data directory of open ones."""
+    names = ("meta.properties", PLAN_FILE)
+    is_used = any(os.path.exists(os.path.join(data, name)) for name in names)
+    if is_used and not is_secured(data):
+        raise SecurityChanged(
+            f"{data} was made without --secure: choose another --data, or close its listeners step"
+            " by step (guide: docs/guides/security.md)"
+        )
+
+
 def plan_text(cluster: LocalCluster) -> str:
     """Return the stored form of a plan."""
+    internal = ",".join(str(node.internal_port) for node in cluster.nodes)
     return render(
         {
             "cluster.id": cluster.cluster_id,
             "host": cluster.host,
             "ports": ",".join(str(node.port) for node in cluster.nodes),
             "controllers": cluster.first_voters,
+            **({"internal.ports": internal} if cluster.is_secured else {}),
         },
         comment="The nodes of this cluster, written by `headrace up`; do not change it.",
     )
@@ -239,14 +301,17 @@ def read_plan(data: str) -> LocalCluster | None:
         return None
     try:
         controllers = dict(_stored_controllers(stored["controllers"]))
+        ports = stored["ports"].split(",")
+        internal = stored.get("internal.ports", "," * (len(ports) - 1)).split(",")
         nodes = tuple(
             LocalNode(
                 id=number,
                 port=int(port),
                 controller_port=controllers[number][0] if number in controllers else None,
+                internal_port=int(internal_port) if internal_port else None,
                 directory_id=controllers[number][1] if number in controllers else None,
             )
-            for number, port in enumerate(stored["ports"].split(","), 1)
+            for number, (port, internal_port) in enumerate(zip(ports, internal, strict=True), 1)
         )
         return LocalCluster(
             data=data, cluster_id=stored["cluster.id"], host=stored["host"], nodes=nodes
@@ -279,6 +344,7 @@ def node_properties(
     node: LocalNode,
     shared: Mapping[str, str],
     metrics_port: int | None = None,
+    security: NodeSecurity | None = None,
 ) -> dict[str, str]:
     """Return the properties of one node; `shared` are those given for all of them."""
     own = [name for name in _PER_NODE if name in shared]
@@ -287,21 +353,18 @@ def node_properties(
             f"{own[0]} is chosen for each node of the cluster; remove it, or write a file for each "
             "node and start it with --config"
         )
-    listeners = [f"PLAINTEXT://{address_text(node.host or cluster.host, node.port)}"]
-    if node.controller_port is not None:
-        listeners.append(f"CONTROLLER://{node.host or LOOPBACK}:{node.controller_port}")
     properties = {
         "node.id": str(node.id),
         "process.roles": "broker,controller" if node.is_controller else "broker",
-        "listeners": ",".join(listeners),
+        "listeners": ",".join(_listeners(cluster, node)),
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": ",".join(
             f"{one.host or LOOPBACK}:{one.controller_port}" for one in cluster.controllers
         ),
-        "inter.broker.listener.name": "PLAINTEXT",
+        "inter.broker.listener.name": BROKERS if cluster.is_secured else OPEN,
         "log.dirs": cluster.directory_of(node),
         **replication_defaults(cluster.shape),
-        **shared,
+        **(shared if security is None else security.node_properties(node.name, shared)),
     }
     if metrics_port is not None:
         port = metrics_port and metrics_port + node.id - 1
@@ -310,13 +373,20 @@ def node_properties(
 
 
 def write_properties(
-    cluster: LocalCluster, shared: Mapping[str, str], metrics_port: int | None = None
+    cluster: LocalCluster,
+    shared: Mapping[str, str],
+    metrics_port: int | None = None,
+    security: NodeSecurity | None = None,
 ) -> None:
-    """Write the properties file of each node."""
+    """Write the properties file of each node; those of secured nodes have secrets."""
     comment = "Written by `headrace up` at each start: change the options there instead."
     for node in cluster.nodes:
-        text = render(node_properties(cluster, node, shared, metrics_port), comment)
-        files.replace_file(cluster.properties_path(node), text.encode(), sync=False)
+        properties = node_properties(cluster, node, shared, metrics_port, security)
+        text = render(properties, comment).encode()
+        if security is None:
+            files.replace_file(cluster.properties_path(node), text, sync=False)
+        else:
+            files.replace_secret(cluster.properties_path(node), text)
 
 
 def stop_order(cluster: LocalCluster) -> list[list[int]]:
@@ -333,6 +403,15 @@ def stop_order(cluster: LocalCluster) -> list[list[int]]:
     return [*([one] for one in single), controllers[:majority]]
 
 
+def _listeners(cluster: LocalCluster, node: LocalNode) -> Iterator[str]:
+    clients = CLIENTS if cluster.is_secured else OPEN
+    yield f"{clients}://{address_text(node.host or cluster.host, node.port)}"
+    if node.internal_port is not None:
+        yield f"{BROKERS}://{node.host or LOOPBACK}:{node.internal_port}"
+    if node.controller_port is not None:
+        yield f"{CONTROLLERS}://{node.host or LOOPBACK}:{node.controller_port}"
+
+
 def _client_ports(first: int, count: int, free_port: FreePort) -> list[int]:
     if first:
         if first + count - 1 > 65535:
@@ -342,6 +421,12 @@ def _client_ports(first: int, count: int, free_port: FreePort) -> list[int]:
     for _ in range(count):
         ports.append(free_port(ports))
     return ports
+
+
+def _taken_port(taken: set[int], free_port: FreePort) -> int:
+    port = free_port(taken)
+    taken.add(port)
+    return port
 
 
 def _listen_address(text: str) -> ControllerAddress:
@@ -367,7 +452,7 @@ def _stored_controllers(text: str) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 def _check_unused(data: str) -> None:
-    if os.path.exists(os.path.join(data, "meta.properties")):
+    if os.path.exists(os.path.join(data, "meta.properties")) or is_secured(data):
         raise ShapeChanged(
             f"{data} holds a single node: start it without --nodes and --brokers, or choose "
             "another --data for a cluster (make run: DATA=DIR)"

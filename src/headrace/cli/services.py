@@ -3,11 +3,21 @@
 import logging
 import sys
 
+import msgspec
+
 from headrace.cli.extras import MissingExtra, require
 from headrace.runtime.supervision import Service, Supervisor
 from headrace.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
+
+
+class ServiceFiles(msgspec.Struct, frozen=True):
+    """Files with the settings by which services reach a secured cluster."""
+
+    registry: str
+    rest: str
+
 
 _TITLES = {"registry": "the registry", "rest": "the REST proxy"}
 
@@ -15,20 +25,23 @@ _TITLES = {"registry": "the registry", "rest": "the REST proxy"}
 class Services:
     """The services enabled by the settings; they reach nodes by their addresses only."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: BrokerSettings, files: ServiceFiles | None = None) -> None:
         self._settings = settings
+        self._files = files
         self._supervisor = Supervisor(())
 
     def start(self, bootstrap: str) -> None:
         """Start the services once the node answers; the node does not wait for them."""
-        self._supervisor = Supervisor(services(self._settings, bootstrap))
+        self._supervisor = Supervisor(services(self._settings, bootstrap, self._files))
         self._supervisor.start()
 
     async def stop(self) -> None:
         await self._supervisor.stop()
 
 
-def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
+def services(
+    settings: BrokerSettings, bootstrap: str, files: ServiceFiles | None = None
+) -> list[Service]:
     """Return the enabled services; log one error for each whose libraries are missing."""
     wanted = {
         "registry": settings.headrace_registry_listeners,
@@ -37,7 +50,7 @@ def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
     return [
         Service(
             _TITLES[product],
-            _command(product, listen, bootstrap, settings),
+            [*_command(product, listen, bootstrap, settings), *_login(product, files)],
             f"stop the process that uses {listen}, or choose an address with --{product} HOST:PORT",
         )
         for product, listen in wanted.items()
@@ -55,6 +68,15 @@ def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings
             f"http://{registry}",
         ]  # Port 0 is chosen later, so the address is not known yet.
     return [*program, *options, "--log-format", settings.headrace_log_format]
+
+
+def _login(product: str, files: ServiceFiles | None) -> list[str]:
+    """Return the option with the file of settings, which keeps the password out of the command."""
+    if files is None:
+        return []
+    if product == "registry":
+        return ["--command-config", files.registry]
+    return ["--config", files.rest]
 
 
 def _is_installed(product: str) -> bool:

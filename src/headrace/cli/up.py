@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from headrace.cli.defaults import (
     DEFAULT_REGISTRY,
     DEFAULT_REST,
     PLAN_FILE,
+    SECURITY_FOLDER,
 )
 from headrace.cli.file_systems import SHARED_ADVICE, is_shared
 from headrace.errors import HeadraceError
@@ -28,6 +30,7 @@ from headrace.settings.properties import Property, parse_assignment, read_entrie
 
 if TYPE_CHECKING:
     from headrace.broker.process import RunningNode
+    from headrace.cli.local_security import LocalSecurity
 
 _log = logging.getLogger(__name__)
 
@@ -113,6 +116,11 @@ def listen_address(text: str) -> str:
     help="Start one node and N-1 brokers beside it, to use several processor cores.",
 )
 @click.option(
+    "--secure",
+    is_flag=True,
+    help="Require TLS and logins. The first start makes certificates, an admin and its password.",
+)
+@click.option(
     "--no-restart",
     is_flag=True,
     help="With --nodes or --brokers: leave a node that ends as it is, for failover drills.",
@@ -122,6 +130,7 @@ def command(
     assignments: tuple[str, ...],
     nodes: int | None,
     brokers: int | None,
+    secure: bool,
     no_restart: bool,
     **options: Any,
 ) -> int:
@@ -133,6 +142,7 @@ def command(
     headrace up --config server.properties
     headrace up --registry --rest
     headrace up --nodes 3
+    headrace up --secure
     """
     from headrace.runtime.supervision import end_with_parent
 
@@ -147,8 +157,12 @@ def command(
 
         shared = {entry.name: entry.value for entry in entries}
         shared |= dict(parse_assignment(assignment) for assignment in assignments)
-        return run(ClusterOptions(nodes, brokers, restarts=not no_restart, **options), shared)
-    properties = properties_of(entries, assignments, **options)
+        given = ClusterOptions(nodes, brokers, secure=secure, restarts=not no_restart, **options)
+        return run(given, shared)
+    if secure:
+        properties, security = _secured(entries, assignments, **options)
+    else:
+        properties, security = properties_of(entries, assignments, **options), None
     places = {entry.name: f"{config} line {entry.line}" for entry in entries}
 
     from headrace.runtime.logging import configure
@@ -157,7 +171,7 @@ def command(
     is_json = properties.get("headrace.log.format", "").strip() == "json"
     configure("json" if is_json else "text", ())
     try:
-        return _run(properties, places)
+        return _run(properties, places, security)
     except HeadraceError as error:
         if not is_json:
             raise HeadraceError(advised(error)) from error
@@ -170,9 +184,7 @@ def properties_of(
     assignments: Iterable[str],
     data: str | None = None,
     listen: str | None = None,
-    metrics: int | None = None,
-    registry: str | None = None,
-    rest: str | None = None,
+    **services: Any,
 ) -> dict[str, str]:
     """Return the properties of a command line; the most specific option wins."""
     properties = {entry.name: entry.value for entry in entries}
@@ -184,26 +196,58 @@ def properties_of(
         every_interface = listen.removeprefix("0.0.0.0").removeprefix("[::]")
         properties["listeners"] = f"PLAINTEXT://{every_interface}"
         properties.pop("advertised.listeners", None)
-    if metrics is not None:
-        properties["headrace.metrics.port"] = str(metrics)
-    if registry is not None:
-        properties["headrace.registry.listeners"] = registry
-    if rest is not None:
-        properties["headrace.rest.listeners"] = rest
-    properties |= dict(parse_assignment(assignment) for assignment in assignments)
+    properties |= _chosen(assignments, **services)
     if "log.dirs" not in properties and "log.dir" not in properties:
         properties["log.dirs"] = DEFAULT_DATA
     properties.setdefault("listeners", f"PLAINTEXT://{DEFAULT_BOOTSTRAP}")
     return properties
 
 
-def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
+def _chosen(
+    assignments: Iterable[str],
+    metrics: int | None = None,
+    registry: str | None = None,
+    rest: str | None = None,
+) -> dict[str, str]:
+    """Return the properties of options other than those about data and listeners."""
+    options = {
+        "headrace.metrics.port": None if metrics is None else str(metrics),
+        "headrace.registry.listeners": registry,
+        "headrace.rest.listeners": rest,
+    }
+    properties = {name: value for name, value in options.items() if value is not None}
+    return properties | dict(parse_assignment(assignment) for assignment in assignments)
+
+
+def _secured(
+    entries: Iterable[Property],
+    assignments: Iterable[str],
+    data: str | None,
+    listen: str | None,
+    **services: Any,
+) -> "tuple[dict[str, str], LocalSecurity]":
+    """Return the properties of a node with `--secure`, and its security."""
+    from headrace.cli.up_secure import secured_properties
+
+    given = {entry.name: entry.value for entry in entries} | _chosen(assignments, **services)
+    return secured_properties(given, data, listen)
+
+
+def _run(
+    properties: Mapping[str, str],
+    places: Mapping[str, str],
+    security: "LocalSecurity | None" = None,
+) -> int:
     settings, warnings = load(properties, places)
     for directory in settings.directories:
         if os.path.exists(os.path.join(directory, PLAN_FILE)):
             from headrace.cli.local_cluster import check_single
 
             check_single(directory)
+        if os.path.exists(os.path.join(directory, SECURITY_FOLDER)):
+            from headrace.cli.local_cluster import check_open
+
+            check_open(directory)
 
     from headrace.runtime.logging import configure
 
@@ -212,18 +256,22 @@ def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
         _log.warning("questionable setting", extra={"reason": warning})
     _warn_of_open_listeners(settings)
     warn_of_shared_disks((*settings.directories, settings.metadata_directory))
+    if security is not None:
+        from headrace.cli.up_secure import format_node
+
+        format_node(settings, security)
 
     from headrace.broker.process import run
 
     if not settings.headrace_registry_listeners and not settings.headrace_rest_listeners:
-        return run(settings, on_ready=_announce)
+        return run(settings, on_ready=partial(_announce, security=security))
 
     from headrace.cli.services import Services
 
-    services = Services(settings)
+    services = Services(settings, None if security is None else security.service_files)
 
     def announce(node: "RunningNode") -> None:
-        _announce(node)
+        _announce(node, security)
         services.start(_address(node))
 
     return run(settings, on_ready=announce, before_stop=services.stop)
@@ -263,10 +311,12 @@ def warn_of_shared_disks(
             )
 
 
-def _announce(node: "RunningNode") -> None:
+def _announce(node: "RunningNode", security: "LocalSecurity | None" = None) -> None:
     """Print the addresses and first commands; other programs wait for the first line."""
     address = _address(node)
     is_broker = node.settings.is_broker
+    if security is not None:
+        security.write_settings(address)
     ready = f"Headrace is ready on {address}" if is_broker else f"Controller ready on {address}"
     directories = node.settings.directories
     metrics = f"http://{node.metrics_address}/metrics" if node.metrics_address else None
@@ -280,6 +330,8 @@ def _announce(node: "RunningNode") -> None:
     if not is_broker:
         print("  stop      Ctrl-C", flush=True)
         return
+    if security is not None:
+        print("\n".join(security.announced_lines(address)))
     program, option = _program(), "" if address == DEFAULT_BOOTSTRAP else f" --bootstrap {address}"
     print(f"  produce   echo hello | {program} produce greetings{option}")
     print(f"  consume   {program} consume greetings --from-beginning{option}")

@@ -11,6 +11,8 @@ from headrace.errors import (
     InconsistentGroupProtocol,
     NonEmptyGroup,
     SaslAuthenticationFailed,
+    SecurityDisabled,
+    TopicAuthorizationFailed,
     TransactionalIdNotFound,
 )
 
@@ -30,6 +32,8 @@ from headrace.errors import (
         (NonEmptyGroup("'jobs': NON_EMPTY_GROUP"), "'jobs': NON_EMPTY_GROUP; stop its members"),
         (TransactionalIdNotFound("no"), "no; list the transactions with: headrace"),
         (InconsistentGroupProtocol("no"), "no; the command does not apply to"),
+        (TopicAuthorizationFailed("no"), "no; the user lacks a right"),
+        (SecurityDisabled("No Authorizer."), "No Authorizer; set authorizer.class.name"),
         (HeadraceError("plain"), "plain"),
         (HeadraceError(), "HeadraceError"),
     ],
