@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headrace.client.async_consumer import AsyncShareConsumer as AsyncShareConsumer
     from headrace.client.async_producer import AsyncDelivery as AsyncDelivery
     from headrace.client.async_producer import AsyncProducer as AsyncProducer
+    from headrace.client.chunks import ChunkedRecordTooLarge as ChunkedRecordTooLarge
     from headrace.client.consumer import CommitFailed as CommitFailed
     from headrace.client.consumer import Consumer as Consumer
     from headrace.client.consumer import DeserializationFailed as DeserializationFailed
@@ -37,6 +38,7 @@ _HOMES = {
     "AsyncDelivery": "client.async_producer",
     "AsyncProducer": "client.async_producer",
     "AsyncShareConsumer": "client.async_consumer",
+    "ChunkedRecordTooLarge": "client.chunks",
     "CommitFailed": "client.consumer",
     "Consumer": "client.consumer",
     "Delivery": "client.deliveries",

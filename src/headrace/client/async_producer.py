@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, Message
@@ -105,6 +105,14 @@ class AsyncProducer:
         if self._producer.needs_metadata(topic, partition):
             await self._thread.run(self._producer.partitions_of, topic)
         target, key, value, headers = self._producer.prepared(topic, key, value, partition, headers)
+        if self._producer.is_chunked(value):
+            rest = (target, delivery, timestamp_ms, headers)
+            # Closed after an error, so that the next record of the session has another number.
+            with closing(self._producer.chunks(topic, value, key, *rest)) as chunks:
+                for chunk in chunks:
+                    if not self._producer.produce(chunk):
+                        await self._send_later(chunk)
+            return delivery
         arguments = (topic, value, key, target, delivery, None, timestamp_ms, headers)
         if not self._producer.produce(arguments):
             await self._send_later(arguments)

@@ -23,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from headrace.client.chunks import ChunkedRecordTooLarge, Joiner, chunk_of, processed_by
 from headrace.client.librdkafka import PASSING, TimedOut, created, exception_for, raised
 from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import InvalidPartition
@@ -119,6 +120,8 @@ class Consumer:
         self._assigned: dict[Place, int] = {}
         self._progress = ReadProgress()
         self._raw: list[Message] = []
+        self._joiner = Joiner(self._own.chunk_memory_bytes, self._own.chunk_timeout_ms)
+        self._is_resumed: set[Place] = set()  # Partitions whose commit needs no other look.
         self._missing: set[str] = set()  # Topics with a logged warning.
         self._is_closed = False
 
@@ -153,6 +156,7 @@ class Consumer:
             partitions = self.partitions_of(partitions)
         self._forget(self.assignment())
         self._assigned = {(part.topic, part.partition): part.offset for part in partitions}
+        self._is_resumed |= {place for place, offset in self._assigned.items() if offset >= 0}
         self._note_topics({part.topic for part in partitions})
         self._consumer.assign(list(partitions))
 
@@ -182,8 +186,7 @@ class Consumer:
         if self._progress.settle():
             self._store()
         if not self._progress.has_unread:
-            self._receive(timeout_s)
-            batch, self._raw = self._raw, []
+            batch = self._whole_records(timeout_s)
             self._progress.keep_unread(
                 self._decoded(batch, self._decode) if self._decode else batch
             )
@@ -225,7 +228,7 @@ class Consumer:
 
     def uncommitted(self) -> list[TopicPartition]:
         """Return the offsets to commit for records returned since the last commit."""
-        return _partitions(self._progress.to_commit())
+        return self._joiner.commit_points(self._progress.to_commit())
 
     def note_commit(self) -> None:
         """Mark the returned records as committed, by `commit` or by a transaction."""
@@ -238,8 +241,10 @@ class Consumer:
         starts = self._rebalancing.starts if self._rebalancing is not None else None
         if starts is not None:
             starts[place] = wanted
+            self._is_resumed.add(place)
             return
         self._drop({place})
+        self._is_resumed.add(place)
         self._seek(TopicPartition(*place, wanted))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
@@ -261,11 +266,15 @@ class Consumer:
 
     def rewind(self) -> None:
         """Continue after the last commit, as after a failure: later records are returned again."""
-        handed = self._progress.first_offsets()
+        handed = {
+            place: self._joiner.hold(place, offset)
+            for place, offset in self._progress.first_offsets().items()
+        }
         for partition in self.committed(self.assignment()):
             place = (partition.topic, partition.partition)
             if partition.offset >= 0:
                 self.seek(partition)
+                self._is_resumed.discard(place)
             elif place in handed:
                 self.seek(partition, handed[place])
             elif self._reset in ("earliest", "smallest", "beginning"):
@@ -359,6 +368,61 @@ class Consumer:
         self._is_closed = True
         self._consumer.close()
 
+    def _whole_records(self, timeout_s: float) -> list[Message]:
+        """Wait for records; chunks alone do not end the wait."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._receive(timeout_s)
+            received, self._raw = self._raw, []
+            batch = self._joined(received)
+            timeout_s = deadline - time.monotonic()
+            if batch or not received or timeout_s <= 0:
+                return batch
+
+    def _joined(self, received: list[Message]) -> list[Message]:
+        """Join chunks up to a failure; raise it if no record comes before it."""
+        if not self._own.chunk_memory_bytes or not self._joiner.has_work(received):
+            return received
+        now_ms = time.monotonic_ns() // 1_000_000
+        batch: list[Message] = []
+        for index, message in enumerate(received):
+            try:
+                self._resume(message)
+                whole = self._joiner.join(message, now_ms)
+            except HeadraceError as error:
+                # A record that is too large is skipped when the caller polls again.
+                is_skipped = not batch and isinstance(error, ChunkedRecordTooLarge)
+                self._raw = received[index + is_skipped :]
+                if batch:
+                    break
+                raise
+            if whole is not None:
+                batch.append(whole)
+        self._report_dropped()
+        return batch
+
+    def _resume(self, message: Message) -> None:
+        """Skip the records behind the group's commit that were processed before a restart."""
+        place = place_of(message)
+        if not self._has_group or place in self._is_resumed:
+            return
+        chunk = chunk_of(message)
+        if chunk is None or chunk.place:
+            return
+        (found,) = self.committed([TopicPartition(*place)])
+        self._is_resumed.add(place)
+        processed = processed_by(found.metadata)
+        if found.offset == message.offset() and processed is not None:
+            self._joiner.skip_processed(place, processed)
+
+    def _report_dropped(self) -> None:
+        for (topic, partition), offset, reason in self._joiner.dropped:
+            _log.warning(
+                "incomplete chunked record dropped",
+                extra={"topic": topic, "partition": partition, "offset": offset, "reason": reason},
+            )
+        self._joiner.dropped.clear()
+
     def _receive(self, timeout_s: float) -> None:
         """Wait for records; passing errors, such as a missing topic, do not end the wait."""
         deadline = time.monotonic() + timeout_s
@@ -405,7 +469,7 @@ class Consumer:
             try:
                 decode(message)
             except Exception as error:
-                self._raw = batch[index:]
+                self._raw = batch[index:] + self._raw
                 if index:
                     return batch[:index]
                 place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
@@ -417,7 +481,9 @@ class Consumer:
         if not self._auto_commits or not self._progress.uncommitted:
             return
         try:
-            self._consumer.store_offsets(offsets=_partitions(self._progress.uncommitted))
+            self._consumer.store_offsets(
+                offsets=self._joiner.commit_points(self._progress.uncommitted)
+            )
         except KafkaException as error:
             if error.args[0].code() != KafkaError._STATE:
                 raise raised(error) from None
@@ -434,6 +500,8 @@ class Consumer:
 
     def _drop(self, places: set[Place]) -> None:
         self._progress.drop(places)
+        self._joiner.drop(places)
+        self._is_resumed -= places
         self._raw = [one for one in self._raw if one.error() or place_of(one) not in places]
 
     def _seek(self, target: TopicPartition) -> None:

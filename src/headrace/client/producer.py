@@ -6,14 +6,15 @@ error, a bounded wait for room in the buffer, and transactions as `with` blocks.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from time import monotonic
 from typing import Any, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.client.chunked_sends import chunked_sends
 from headrace.client.consumer import Consumer
 from headrace.client.deliveries import Delivery
 from headrace.client.librdkafka import TimedOut, created, exception_for, raised
@@ -67,10 +68,11 @@ class Producer:
             )
         name, self._partitioner = chosen(partitioner or given.pop("partitioner", None))
         settings = {**_DEFAULTS, "logger": FoldedLog(), **given, "partitioner": name}
+        self._chunked = chunked_sends(settings, own.chunk_bytes)
         producer = created(confluent_kafka.Producer, settings)
         self._bootstrap = given.get("bootstrap.servers", "")
         self._serialize = serialization(key_serializer, value_serializer)
-        self._is_plain = self._partitioner is None and self._serialize is None
+        self._is_plain = not (self._partitioner or self._serialize or self._chunked)
         self._producer = producer
         self._produce = producer.produce
         self._poll = producer.poll
@@ -100,6 +102,9 @@ class Producer:
         target = -1
         if partition is not None or not self._is_plain:
             target, key, value, headers = self.prepared(topic, key, value, partition, headers)
+            if self.is_chunked(value):
+                self._send_chunks(topic, value, key, target, delivery, timestamp_ms, headers)
+                return delivery
         try:
             # Positional arguments, because keywords cost a third more: topic, value, key,
             # partition, callback, the callback's second name, timestamp, headers.
@@ -238,8 +243,8 @@ class Producer:
 
     def needs_metadata(self, topic: str, partition: int | None) -> bool:
         """Return whether a send must first request the topic's partitions from a broker."""
-        chooses = partition is not None or self._partitioner is not None
-        return chooses and not self.partition_counts.is_known(topic)
+        chooses = partition is not None or self._partitioner or self._chunked
+        return bool(chooses) and not self.partition_counts.is_known(topic)
 
     def prepared(
         self, topic: str, key: Any, value: Any, partition: int | None, headers: Any
@@ -254,6 +259,27 @@ class Producer:
         if self._serialize is not None:
             key, value, headers = self._serialize(topic, key, value, headers)
         return -1 if partition is None else partition, key, value, headers
+
+    def is_chunked(self, value: Any) -> bool:
+        """Return whether a record with this value is sent in chunks."""
+        return self._chunked is not None and self._chunked.applies_to(value)
+
+    def chunks(
+        self, topic: str, value: Any, key: Any, partition: int, *rest: Any
+    ) -> Generator[tuple[Any, ...]]:
+        """Yield the arguments of `produce` for each chunk of a large record."""
+        assert self._chunked is not None, "the producer sends chunks"
+        if partition < 0:
+            partition = self._chunked.partition_of(key, self.partition_counts.of(topic))
+        yield from self._chunked.chunks(topic, value, key, partition, *rest)
+
+    def _send_chunks(self, *parts: Any) -> None:
+        # Closed after an error, so that the next record of the session has another number.
+        with closing(self.chunks(*parts)) as chunks:
+            for arguments in chunks:
+                if not self.produce(arguments):
+                    self._send_later(arguments)
+        self._poll(0)
 
     def note_failure(self, delivery: Delivery) -> None:
         """Keep a failure until a caller has seen it."""

@@ -4,6 +4,7 @@ librdkafka itself decides which names exist, so newer versions may have more. Ou
 tools/librdkafka_properties.py) only serves suggestions for misspelt names.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -32,6 +33,12 @@ class OwnSettings(msgspec.Struct, frozen=True):
     """Time limit of a request to the brokers."""
     max_poll_records: int = 500
     """Maximum number of records per poll."""
+    chunk_bytes: int = 0
+    """Values above this size are sent in chunks; 0 sends every record whole."""
+    chunk_memory_bytes: int = 64 << 20
+    """Memory for records whose chunks have not all arrived; 0 returns chunks as they are."""
+    chunk_timeout_ms: int = 600_000
+    """Time after which a record of a dead producer is dropped."""
 
 
 def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
@@ -43,6 +50,9 @@ def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
         max_block_s=_number(given, "max.block.ms", 60_000) / 1000,
         api_timeout_s=_number(given, "default.api.timeout.ms", 60_000) / 1000,
         max_poll_records=max(1, int(_number(given, "max.poll.records", 500))),
+        chunk_bytes=_count(given, "chunk.bytes", 0),
+        chunk_memory_bytes=_count(given, "chunk.memory", 64 << 20),
+        chunk_timeout_ms=_count(given, "chunk.timeout.ms", 600_000),
     )
     given = for_librdkafka(given)
     for java, (name, convert) in _JAVA_NAMES.items():
@@ -88,6 +98,13 @@ def _number(given: dict[str, Any], name: str, default: int) -> float:
         raise InvalidProperty(f"{name} must be a number, not {value!r}") from None
 
 
+def _count(given: dict[str, Any], name: str, default: int) -> int:
+    number = _number(given, name, default)
+    if not 0 <= number < math.inf:
+        raise InvalidProperty(f"{name} must not be negative or infinite, but is {number:g}")
+    return int(number)
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -102,7 +119,15 @@ TOKEN = "sasl.oauthbearer.token"
 _TOKEN_LIFETIME_S = 3600
 """Interval after which librdkafka reads the token again; brokers check its expiry."""
 
-_OWN_NAMES = ("max.block.ms", "default.api.timeout.ms", "max.poll.records", TOKEN)
+_OWN_NAMES = (
+    "max.block.ms",
+    "default.api.timeout.ms",
+    "max.poll.records",
+    "chunk.bytes",
+    "chunk.memory",
+    "chunk.timeout.ms",
+    TOKEN,
+)
 
 _JAVA_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "buffer.memory": ("queue.buffering.max.kbytes", _kilobytes),

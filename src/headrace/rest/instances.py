@@ -153,7 +153,7 @@ class ConsumerInstances:
     def _consumer(self, properties: Mapping[str, str], format: Format) -> AsyncConsumer:
         try:
             return AsyncConsumer(
-                properties,
+                {"chunk.memory": "0", **properties},  # Answers have chunks as they are.
                 key_deserializer=self._shown_by(format, is_key=True),
                 value_deserializer=self._shown_by(format, is_key=False),
                 call_timeout_s=self._settings.timeout_s,

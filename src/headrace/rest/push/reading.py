@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _PROPERTIES = {
     "client.id": "headrace-rest-push",
+    "chunk.memory": "0",  # Chunks are pushed as they are.
     "enable.auto.commit": "false",
     "max.poll.records": "200",
     "queued.max.messages.kbytes": "1024",
