@@ -50,7 +50,14 @@ PARTS: dict[str, tuple[set[str], ...]] = {
         {"compaction", "directories"},
     ),
     "broker": (
-        {"client_quotas", "commit_waits", "loop_timers", "peer_batches", "quota_answers"},
+        {
+            "client_quotas",
+            "connection_rates",
+            "commit_waits",
+            "loop_timers",
+            "peer_batches",
+            "quota_answers",
+        },
         {"replication_throttles"},
         {"metadata"},
         {"authorized_operations", "configs", "coordinators", "metrics", "producer_ids"},

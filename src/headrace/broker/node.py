@@ -62,7 +62,7 @@ from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.listener_logins import has_sasl
-from headrace.settings.listener_security import listener_security
+from headrace.settings.listener_security import listener_security, own_listener_value
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
@@ -388,10 +388,7 @@ class Node:
                     1000 * settings.replication_quota_window_size_seconds,
                 ),
             ),
-            client_quotas=ClientQuotas(
-                self.clock,
-                Windows(settings.quota_window_num, 1000 * settings.quota_window_size_seconds),
-            ),
+            client_quotas=ClientQuotas(self.clock, _client_windows(settings)),
         )
 
     def _channels(self, purpose: str) -> BrokerChannels:
@@ -502,6 +499,7 @@ class Node:
         self.broker.replication_throttles.follow(image, self.node_id)
         quotas = self.broker.client_quotas
         if quotas.follow(image.client_quotas):
+            self.server.rates.follow(image.client_quotas)
             self.produce_round.forget()
             for connection in self.server.connections:
                 connection.produce_shape = connection.repeated = None
@@ -592,6 +590,7 @@ def _limits(settings: BrokerSettings) -> ServerLimits:
     Kafka's defaults, and a backlog of 50 rejects most of a thousand clients that connect at once.
     """
     given = settings.given
+    listeners = [listener.name for listener in settings.broker_listeners]
     return ServerLimits(
         socket_request_max_bytes=settings.socket_request_max_bytes,
         socket_send_buffer_bytes=(
@@ -608,4 +607,20 @@ def _limits(settings: BrokerSettings) -> ServerLimits:
         max_connections_per_ip=settings.max_connections_per_ip,
         max_connections_per_ip_overrides=settings.connections_per_ip,
         max_connection_creation_rate=settings.max_connection_creation_rate,
+        listener_max_connections=_of_listeners(settings, listeners, "max.connections"),
+        listener_max_connection_creation_rates=_of_listeners(
+            settings, listeners, "max.connection.creation.rate"
+        ),
+        protected_listener=settings.inter_broker_listener if len(listeners) > 1 else None,
+        quota_windows=_client_windows(settings),
     )
+
+
+def _of_listeners(settings: BrokerSettings, listeners: list[str], config: str) -> dict[str, int]:
+    """Return the values of a property for the listeners that have one of their own."""
+    values = {name: own_listener_value(settings, name, config) for name in listeners}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
+
+
+def _client_windows(settings: BrokerSettings) -> Windows:
+    return Windows(settings.quota_window_num, 1000 * settings.quota_window_size_seconds)

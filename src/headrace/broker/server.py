@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from headrace.broker.connection import Connection
+from headrace.broker.connection_rates import ConnectionRates
 from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
+from headrace.quotas.rates import Windows
 from headrace.runtime.addresses import bound_socket
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _ACCEPTS_PER_TURN = 64
 _SWEEPS_UNTIL_IDLE = 4
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _ACCEPT_PAUSE_S = 0.2
+_REFUSED_MAX = 1000
 _INT_MAX = (1 << 31) - 1
 
 
@@ -50,27 +53,15 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_connections_per_ip: int = _INT_MAX
     max_connections_per_ip_overrides: Mapping[str, int] = {}
     max_connection_creation_rate: int = _INT_MAX
+    listener_max_connections: Mapping[str, int] = {}
+    listener_max_connection_creation_rates: Mapping[str, int] = {}
+    protected_listener: str | None = None
+    """The listener between brokers, which the limits of the broker do not touch."""
+    quota_windows: Windows = Windows()
 
     def connections_of(self, host: str) -> int:
         """Return the maximum number of connections of one address."""
         return self.max_connections_per_ip_overrides.get(host, self.max_connections_per_ip)
-
-
-class CreationRate:
-    """The number of connections that were accepted in this second."""
-
-    __slots__ = ("_second", "accepted")
-
-    def __init__(self) -> None:
-        self._second = 0
-        self.accepted = 0
-
-    def wait_s(self, now_s: float, rate: int) -> float:
-        """Return the seconds until the next connection may be accepted; 0 means now."""
-        second = int(now_s)
-        if second != self._second:
-            self._second, self.accepted = second, 0
-        return 0.0 if self.accepted < rate else second + 1 - now_s
 
 
 class Server:
@@ -85,6 +76,7 @@ class Server:
     ) -> None:
         self._loop = loop
         self._limits = limits
+        self.rates = ConnectionRates(limits.quota_windows)
         self._dispatch: Dispatch
         self._gates: Mapping[str, Gatekeeper] = {}
         self._buffers = buffers
@@ -93,7 +85,12 @@ class Server:
         self._sockets: dict[str, socket.socket] = {}
         self._per_host: Counter[str] = Counter()
         self._held: set[str] = set()
-        self._creation_rate = CreationRate()
+        self._per_listener: Counter[str] = Counter()
+        self._next_ms: dict[str, int] = {}
+        """The times before which listeners accept no connection, because of their rates."""
+        self._resuming: dict[str, asyncio.TimerHandle] = {}
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
+        """Connections beyond the rate of their address, which are closed after a while."""
         self._sweep: asyncio.TimerHandle | None = None
         self.on_disconnect: Callable[[Connection], None] | None = None
         self.connections: set[Connection] = set()
@@ -108,7 +105,15 @@ class Server:
     def limits(self, limits: ServerLimits) -> None:
         """Apply new limits to new connections; existing connections stay."""
         self._limits = limits
+        self._limit_rates()
         self._accept_again()
+
+    def _limit_rates(self) -> None:
+        limits = self._limits
+        rate = limits.max_connection_creation_rate
+        of_listeners = limits.listener_max_connection_creation_rates
+        self.rates.exempt_listener = limits.protected_listener
+        self.rates.limit(None if rate == _INT_MAX else rate, of_listeners)
 
     def bind(self, listener: str, host: str, port: int) -> tuple[str, int]:
         """Bind an address without serving it yet; port 0 takes any that is free."""
@@ -123,6 +128,7 @@ class Server:
         """
         self._dispatch = dispatch
         self._gates = gates or {}
+        self._limit_rates()
         for listener, sock in self._sockets.items():
             sock.listen(self._limits.socket_listen_backlog_size)
             self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
@@ -136,6 +142,10 @@ class Server:
             self._loop.remove_reader(sock.fileno())
             sock.close()
         self._sockets.clear()
+        for resume in self._resuming.values():
+            resume.cancel()
+        for client in list(self._refused):
+            self._close_refused(client)
         for connection in list(self.connections):
             connection.close()
         self._ready.close()
@@ -151,24 +161,60 @@ class Server:
             except OSError as error:
                 self._pause_accepting(listener, sock, error)
                 return
-            self._creation_rate.accepted += 1
-            self._admit(listener, client, (str(address[0]), int(address[1])))
+            peer = str(address[0]), int(address[1])
+            delay_ms = self.rates.accepted(listener, self._now_ms())
+            refusal_ms = self.rates.refusal_ms(listener, peer[0], self._now_ms())
+            if refusal_ms:
+                self._refuse_later(client, refusal_ms)
+                continue
+            self._admit(listener, client, peer)
+            if delay_ms:
+                self._next_ms[listener] = self._now_ms() + delay_ms
 
     def _has_room(self, listener: str, sock: socket.socket) -> bool:
         """Return whether a connection may be accepted now; others wait in the kernel's queue."""
-        if len(self.connections) >= self._limits.max_connections:
+        if self._is_full(listener):
             _log.warning(
                 "max.connections reached, accepting no connections", extra={"listener": listener}
             )
             self._hold(listener, sock)  # Until a connection is closed.
             return False
-        wait_s = self._creation_rate.wait_s(
-            self._loop.time(), self._limits.max_connection_creation_rate
-        )
-        if wait_s:
-            self._hold(listener, sock)
-            self._loop.call_later(wait_s, self._accept_again)
-        return not wait_s
+        wait_ms = self._next_ms.get(listener, 0) - self._now_ms()
+        if wait_ms <= 0:
+            return True
+        self._hold(listener, sock)
+        if listener not in self._resuming:
+            resume = self._loop.call_later(wait_ms / 1000, self._resume, listener)
+            self._resuming[listener] = resume
+        return False
+
+    def _resume(self, listener: str) -> None:
+        del self._resuming[listener]
+        self._accept_again()
+
+    def _is_full(self, listener: str) -> bool:
+        limits = self._limits
+        of_listener = limits.listener_max_connections.get(listener)
+        if of_listener is not None and self._per_listener[listener] >= of_listener:
+            return True
+        if listener == limits.protected_listener:
+            return False
+        return len(self.connections) >= limits.max_connections
+
+    def _refuse_later(self, client: socket.socket, delay_ms: int) -> None:
+        """Close a connection without reading it; a client that is closed at once comes again."""
+        self.refused += 1
+        if len(self._refused) >= _REFUSED_MAX:
+            client.close()
+            return
+        self._refused[client] = self._loop.call_later(delay_ms / 1000, self._close_refused, client)
+
+    def _close_refused(self, client: socket.socket) -> None:
+        self._refused.pop(client).cancel()
+        client.close()
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
 
     def _pause_accepting(self, listener: str, sock: socket.socket, error: OSError) -> None:
         """Pause when descriptors run out: accept() would fail at once, and spin."""
@@ -223,10 +269,12 @@ class Server:
             gate.admit(connection)
         self.connections.add(connection)
         self._per_host[host] += 1
+        self._per_listener[listener] += 1
         self.accepted += 1
 
     def _forget(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self._per_listener[connection.listener] -= 1
         self._per_host[connection.host] -= 1
         if not self._per_host[connection.host]:
             del self._per_host[connection.host]

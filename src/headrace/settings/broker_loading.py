@@ -18,7 +18,7 @@ from headrace.settings.broker import (
     field_name,
 )
 from headrace.settings.definitions import nearest
-from headrace.settings.listener_security import base_name, is_listener_override
+from headrace.settings.listener_security import OF_EVERY_BROKER, base_name, is_listener_override
 from headrace.settings.node_rules import check_node, questionable
 
 _CLEANER_BUFFER_MIN = 1 << 20
@@ -97,7 +97,9 @@ def with_dynamic(
         try:
             if name in DYNAMIC_BROKER_CONFIGS:
                 values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
-            elif name in broker and is_listener_override(name):
+            elif is_listener_override(name) and (
+                name in broker or base_name(name) in OF_EVERY_BROKER
+            ):
                 _check_override(name, text)
                 overrides[_with_lower_listener(name)] = text
         except InvalidConfig:

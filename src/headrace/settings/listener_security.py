@@ -18,6 +18,9 @@ from headrace.settings.listeners import SecurityProtocol
 PEM, PKCS12, JKS = "PEM", "PKCS12", "JKS"
 _STORE_TYPES = (PEM, PKCS12, JKS)
 
+OF_EVERY_BROKER = ("max.connections", "max.connection.creation.rate")
+"""Properties of a listener that may also be set for all brokers at once."""
+
 _LISTENER_CONFIG = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _MECHANISM = re.compile(r"(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.(.*)")
 _MECHANISM_CONFIGS = (
@@ -149,7 +152,8 @@ def base_name(name: str) -> str:
 def is_listener_override(name: str) -> bool:
     """Return whether a name is a property of one listener that has an effect."""
     base = base_name(name)
-    return base != name and base in BROKER_CONFIGS and base.startswith(_OF_LISTENERS)
+    has_effect = base in OF_EVERY_BROKER or base.startswith(_OF_LISTENERS)
+    return base != name and base in BROKER_CONFIGS and has_effect
 
 
 def changed_at_run_time(

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from headrace.broker.connection import Connection
-from headrace.broker.server import CreationRate, ServerLimits, swept
+from headrace.broker.server import ServerLimits, swept
 
 
 def connection(*, is_active: bool = False, is_waiting: bool = False) -> Connection:
@@ -28,16 +28,6 @@ def test_a_request_restarts_the_count() -> None:
 def test_a_request_under_way_is_activity() -> None:
     parked = connection(is_waiting=True)
     assert all(swept([parked]) == [] for _ in range(10))
-
-
-def test_connections_beyond_the_rate_wait_for_the_next_second() -> None:
-    rate = CreationRate()
-    waits = []
-    for _ in range(3):
-        waits.append(rate.wait_s(100.25, rate=2))
-        rate.accepted += 1
-    assert waits == [0.0, 0.0, 0.75]
-    assert rate.wait_s(101.0, rate=2) == 0.0
 
 
 def test_an_address_may_have_a_limit_of_its_own() -> None:
