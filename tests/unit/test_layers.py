@@ -64,7 +64,7 @@ PARTS: dict[str, tuple[set[str], ...]] = {
         {"deadlines", "flushing", "frame_buffers", "isr_changes", "leaders", "ready_sockets"},
         {"replica_sessions"},
         {"fetch_sessions", "fetchers", "registration", "topics", "verification"},
-        {"identities"},
+        {"audit_writer", "identities"},
         {"markers"},
         {"hosting", "registered_schemas", "shares", "transactions"},
         {"broker", "connection", "direct_call", "maintenance", "produce", "replica_fetch"},

@@ -1,6 +1,7 @@
 """A node with the role controller alone: it votes and decides, and serves no clients."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from headrace.broker.identities import open_identities
 from headrace.broker.registration import bind_controllers, controller_registration
@@ -13,6 +14,9 @@ from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
 from headrace.storage.checkpoints import LOCK
+
+if TYPE_CHECKING:
+    from headrace.broker.audit_writer import AuditWriter
 
 
 class ControllerNode:
@@ -29,11 +33,19 @@ class ControllerNode:
         self._tasks = Tasks(loop)
         self._clock = clock or SystemClock()
         self._lock: files.OpenFile | None = None
+        self._audit = self._make_audit()
 
     @property
     def failure(self) -> KafkaStorageError | None:
         """The failure of the metadata log, without which the node cannot go on."""
         return self.quorum_node.quorum.failure
+
+    def _make_audit(self) -> "AuditWriter | None":
+        if not self.settings.headrace_audit_file:
+            return None
+        from headrace.broker.audit_writer import AuditWriter
+
+        return AuditWriter(self.settings, self._tasks, self._clock)
 
     async def start(self) -> None:
         """Claim the ports, open the metadata log, and take part in the quorum."""
@@ -48,8 +60,11 @@ class ControllerNode:
             [raft.Endpoint(one.name, one.host, one.port) for one in self.endpoints],
             clock=self._clock,
             background=self._tasks.in_thread,
+            decisions=None if self._audit is None else self._audit.events,
         )
         self.quorum_node.on_failure(self.stopping.set)
+        if self._audit is not None:
+            self._audit.start()
         await self.quorum_node.start([sock for _, sock in bound])
         request = controller_registration(settings.node_id, self.endpoints)
         await self.quorum_node.register_controller(request)
@@ -60,5 +75,7 @@ class ControllerNode:
     async def stop(self) -> None:
         """Leave the quorum; another voter takes over if this node leads."""
         await self.quorum_node.close()
+        if self._audit is not None:
+            await self._audit.finish()
         await self._tasks.stop()
         self._lock = None

@@ -66,6 +66,7 @@ from headrace.settings.listener_security import listener_security, own_listener_
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
+    from headrace.broker.audit_writer import AuditWriter
     from headrace.broker.fetchers import ReplicaFetchers
     from headrace.broker.logins.gate import Gate
     from headrace.groups.shard import GroupShard
@@ -138,6 +139,7 @@ class Node:
         self._is_registering = False
         """From the moment when the log directories are sent to the controller."""
         self._observability: Observability | None = None
+        self._audit = self._make_audit()
         self.cluster_id: str
         self.directories: LogDirectories
         self.quorum_node: QuorumNode
@@ -222,6 +224,25 @@ class Node:
             raise CannotListen("{}:{}".format(*wanted), error, config_name=name) from error
         self.metrics_address = f"{host}:{port}"
 
+    def _make_audit(self) -> "AuditWriter | None":
+        settings = self.settings
+        if not settings.headrace_audit_file and not settings.headrace_audit_topic:
+            return None
+        from headrace.broker.audit_writer import AuditWriter
+
+        audit = AuditWriter(settings, self.tasks, self.clock)
+        self.metrics.audit = audit.events.counts
+        return audit
+
+    def _start_audit(self) -> None:
+        audit, name = self._audit, self.settings.headrace_audit_topic
+        if audit is None:
+            return
+        from headrace.broker.audit_writer import AuditTopic
+
+        leaders, controller = self.broker.leaders, self.metadata
+        audit.start(AuditTopic(name, self.node_id, leaders, controller) if name else None)
+
     def _open_data(self) -> MetadataPlace:
         """Format new directories of a node that is alone, and lock them all."""
         settings = self.settings
@@ -254,6 +275,7 @@ class Node:
             clock=self.clock,
             background=background,
             resources=self.directories.resources if thread is None else None,
+            decisions=None if self._audit is None else self._audit.events,
         )
         self.metadata = ClusterMetadata(self.quorum_node, self.loop, thread)
         # Without its metadata log a node can change nothing, so it ends.
@@ -304,6 +326,7 @@ class Node:
             cluster_id=self.cluster_id,
             image=lambda: self.metadata.image,
             clock=self.clock,
+            audit=None if self._audit is None else self._audit.events.authenticated,
         )
         logins.watch(self.tasks)
         self.metrics.logins = logins.metrics
@@ -517,6 +540,7 @@ class Node:
         )
 
     def _start_maintenance(self) -> None:
+        self._start_audit()
         self.maintenance.start(self.broker.share_coordinator.prune)
         self.broker.isr_changes.start()
 
@@ -535,6 +559,8 @@ class Node:
         if self._observability is not None:
             await self._observability.stop()
         await self.flusher.stop()
+        if self._audit is not None:
+            await self._audit.finish()
         await self.tasks.stop()
         for peers in self._peers:
             peers.close()

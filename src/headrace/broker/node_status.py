@@ -59,6 +59,10 @@ class NodeStatus:
             from headrace.broker.metrics.login_metrics import login_families
 
             yield from login_families(broker.metrics.logins)
+        if broker.metrics.audit is not None:
+            from headrace.broker.metrics.audit_metrics import audit_families
+
+            yield from audit_families(broker.metrics.audit)
         yield from quorum_families(broker.controller.figures(), broker.image)
         yield from coordinator_families(broker.metrics.coordinators, self.coordinators())
         yield from telemetry_families(broker.telemetry, broker.clock.now_ms())

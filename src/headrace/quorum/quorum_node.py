@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headrace.quorum.network import QuorumNetwork
     from headrace.quorum.other_nodes import OtherNodes
     from headrace.runtime.clock import Clock
-    from headrace.security.authorizer import StandardAuthorizer
+    from headrace.security.authorizer import DecisionLog, StandardAuthorizer
     from headrace.security.principals import Caller
     from headrace.settings.broker import BrokerSettings
     from headrace.storage.resources import Resources
@@ -66,8 +66,12 @@ class QuorumNode:
         clock: "Clock",
         background: Background[None],
         resources: "Resources | None" = None,
+        decisions: "DecisionLog | None" = None,
     ) -> None:
-        """`endpoints` are the advertised addresses of this node's controller listeners."""
+        """`endpoints` are the advertised addresses of this node's controller listeners.
+
+        `decisions` receives those of the authorizer.
+        """
         self.settings = settings
         self.is_controller = settings.is_controller
         log = MetadataLog.open(
@@ -105,7 +109,9 @@ class QuorumNode:
             cluster_id=place.cluster_id,
             has_other_brokers=not settings.is_single_node,
         )
-        self.authorizer = self._make_authorizer() if settings.authorizer_class_name else None
+        self.authorizer = (
+            self._make_authorizer(decisions) if settings.authorizer_class_name else None
+        )
         self.controller.authorizer = self.authorizer
         if settings.is_broker:
             self.controller.broker_restarts(settings.node_id)
@@ -136,11 +142,11 @@ class QuorumNode:
 
         return OtherNodes(self.quorum, self.controller, clock, is_controller=self.is_controller)
 
-    def _make_authorizer(self) -> "StandardAuthorizer | None":
+    def _make_authorizer(self, decisions: "DecisionLog | None") -> "StandardAuthorizer | None":
         """Make the authorizer of controller and broker, which follows each committed image."""
         from headrace.security.authorizer import configured_authorizer
 
-        authorizer = configured_authorizer(self.settings)
+        authorizer = configured_authorizer(self.settings, decisions)
         if authorizer is not None:
             update = authorizer.update
             self.controller.on_published(lambda delta, image: update(delta.acls.changed))

@@ -136,6 +136,22 @@ def write_end(path: str, content: bytes | bytearray, position: int) -> None:
         os.close(fd)
 
 
+def append_private(path: str, content: bytes) -> None:
+    """Append to a file, all or nothing; a new file may be read by its owner only."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        size = os.fstat(fd).st_size
+        rest = memoryview(content)
+        try:
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+        except OSError:
+            ftruncate(fd, size)
+            raise
+    finally:
+        os.close(fd)
+
+
 def replace_file(path: str, content: bytes | bytearray, *, sync: bool = True) -> None:
     """Replace the content of a file atomically."""
     temporary = f"{path}.tmp"

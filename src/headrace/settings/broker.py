@@ -387,6 +387,24 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         "Listeners that accept connections before the authorizer has the rules. Controller "
         "listeners always do, and clients' listeners always wait."] = None
 
+    # The audit log.
+    headrace_audit_file: Annotated[str, fixed(STRING),
+        "The file of the audit log: decisions of the authorizer and logins, as JSON lines. If "
+        "empty, none is written."] = ""
+    headrace_audit_file_max_bytes: Annotated[int, fixed(LONG, at_least(1 << 16)),
+        "The size at which the file of the audit log is renamed to FILE.1, which replaces the one "
+        "before."] = 100 << 20
+    headrace_audit_topic: Annotated[str, fixed(STRING),
+        "The topic of the audit log, to which brokers write; they create it with "
+        "retention.bytes=1 GiB if it is missing. If empty, none is written."] = ""
+    headrace_audit_events: Annotated[
+        tuple[str, ...], fixed(LIST, each_of("denied", "allowed", "logins")),
+        "The events of the audit log: denied and allowed requests, and logins."
+    ] = ("denied", "logins")
+    headrace_audit_events_per_second: Annotated[int, fixed(INT, at_least(1)),
+        "Maximum events per second of one principal and kind, over ten seconds; further ones are "
+        "counted in the next event."] = 10
+
     # Connections and requests.
     connections_max_idle_ms: Annotated[int, fixed(LONG),
         "Time without a request after which a connection is closed."] = 600_000

@@ -68,6 +68,8 @@ def questionable(settings: BrokerSettings) -> Iterator[str]:
             "User:ANONYMOUS here, and with it every client of a PLAINTEXT listener may do "
             "everything; give the listeners between nodes another protocol"
         )
+    if settings.headrace_audit_topic and not settings.is_broker:
+        yield "headrace.audit.topic: only brokers write to a topic; set headrace.audit.file here"
     if not settings.authorizer_class_name and settings.super_users:
         yield f"super.users has no effect without authorizer.class.name={STANDARD_AUTHORIZER}"
     if settings.replica_selector_class not in (None, "", RACK_AWARE_SELECTOR):

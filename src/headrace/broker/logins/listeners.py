@@ -11,7 +11,7 @@ from headrace.broker.logins.mechanisms import LoginMechanisms, decoy_key
 from headrace.errors import KafkaError
 from headrace.protocol.schemas.api_versions import ApiVersionsResponse
 from headrace.security.sasl.listener import ListenerLogins
-from headrace.security.sasl.reports import LoginReports
+from headrace.security.sasl.reports import Audit, LoginReports
 from headrace.security.token_credentials import TokenCredentials
 from headrace.settings.listener_logins import has_sasl, mechanisms_of
 
@@ -40,7 +40,9 @@ class NodeLogins:
         cluster_id: str,
         image: "Callable[[], MetadataImage]",
         clock: "Clock",
+        audit: Audit | None = None,
     ) -> None:
+        self._audit = audit
         secret_key = settings.delegation_token_secret_key
         tokens: TokenLookup = no_tokens
         if secret_key:
@@ -62,7 +64,7 @@ class NodeLogins:
             self._mechanisms.of(listener),
             mechanisms_of(settings, listener)[0].value("sasl.server.max.receive.size"),
             settings.connection_failed_authentication_delay_ms,
-            LoginReports(listener, self._clock.monotonic_ms),
+            LoginReports(listener, self._clock.monotonic_ms, self._audit),
             self._clock.now_ms,
         )
 

@@ -14,6 +14,7 @@ from headrace.runtime.durations import BUCKETS, UNIT_NS_SHIFT, Durations
 from headrace.storage.compaction.cleaner import CleanerMetrics
 
 if TYPE_CHECKING:
+    from headrace.security.audit import AuditCounts
     from headrace.security.sasl.reports import LoginMetrics
 
 _VERSIONS = 24  # More than any API has.
@@ -111,6 +112,7 @@ class Metrics:
 
     __slots__ = (
         "_gone",
+        "audit",
         "cleaner",
         "coordinators",
         "failed_fetch_requests",
@@ -131,6 +133,7 @@ class Metrics:
         self.isr = IsrMetrics()
         self.following = FollowingMetrics()
         self.log_flush = Durations()
+        self.audit: AuditCounts | None = None
         self.logins: Mapping[str, LoginMetrics] = {}
         """By SASL listener."""
         # Requests that failed before their topic was known.
