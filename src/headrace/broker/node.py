@@ -306,6 +306,7 @@ class Node:
         )
         timeout_s = settings.initial_broker_registration_timeout_ms / 1000
         self.broker_epoch = await self.metadata.run(node.register_broker(registration, timeout_s))
+        self.directories.note_registration(self.broker_epoch)
         await self.metadata.wait_for(self._is_registered)
 
     def _is_registered(self, image: MetadataImage) -> bool:

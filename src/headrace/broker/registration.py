@@ -108,7 +108,7 @@ def broker_registration(
 ) -> broker.BrokerRegistrationRequest:
     """Register a new incarnation of a broker.
 
-    `previous_broker_epoch` is the epoch of the last clean stop; any other value means a crash.
+    `previous_broker_epoch` is the last epoch if nothing written in it is lost.
     """
     return broker.BrokerRegistrationRequest(
         broker_id=node_id,

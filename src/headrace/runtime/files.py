@@ -31,6 +31,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC
 _MODE = 0o644
 _SECRET = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _SECRET_MODE = 0o600
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _KEEP_SIZE = 1
 _DESCRIPTORS_PLENTY = 65_536
 
@@ -317,6 +318,15 @@ def descriptors_max() -> int:
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if 0 < soft < _DESCRIPTORS_PLENTY else _DESCRIPTORS_PLENTY
+
+
+def boot_id() -> str:
+    """Return the kernel's id of the time since the machine started; empty where it has none."""
+    try:
+        with open(_BOOT_ID) as file:  # Its size is 0, so `read` would find nothing.
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def is_passing(error: OSError) -> bool:

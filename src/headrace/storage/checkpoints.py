@@ -18,6 +18,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+REGISTRATION = ".headrace_registration"
 LOCK = ".lock"
 
 _VERSION = "0"
@@ -118,6 +119,19 @@ def _fields(text: str, separator: str) -> list[tuple[str, str]]:
     return [(name.strip(), value.strip().replace("\\", "")) for name, _, value in parts]
 
 
+def encode_registration(broker_epoch: int, boot_id: str) -> bytes:
+    return msgspec.json.encode(_Registration(broker_epoch, boot_id))
+
+
+def decode_registration(content: bytes, boot_id: str) -> int:
+    """The epoch of a broker that registered since the machine started, -1 if it was before that."""
+    try:
+        found = msgspec.json.decode(content, type=_Registration)
+    except msgspec.DecodeError:
+        return UNKNOWN_BROKER_EPOCH
+    return found.broker_epoch if boot_id and found.boot_id == boot_id else UNKNOWN_BROKER_EPOCH
+
+
 def encode_clean_shutdown(broker_epoch: int) -> bytes:
     return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
 
@@ -128,6 +142,11 @@ def decode_clean_shutdown(content: bytes) -> int:
         return msgspec.json.decode(content, type=_CleanShutdown).broker_epoch
     except msgspec.DecodeError:
         return UNKNOWN_BROKER_EPOCH
+
+
+class _Registration(msgspec.Struct, rename="camel"):
+    broker_epoch: int
+    boot_id: str
 
 
 class _CleanShutdown(msgspec.Struct, rename="camel"):

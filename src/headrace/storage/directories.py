@@ -100,9 +100,21 @@ class LogDirectories:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """The epoch in which the node stopped cleanly, -1 if it did not in some directory."""
+        """The epoch in which the node stopped without loss; -1 if data may be lost.
+
+        Nothing is lost by a clean stop, and by the death of the process alone.
+        """
         epochs = {directory.previous_broker_epoch for directory in self.online}
         return epochs.pop() if len(epochs) == 1 else UNKNOWN_BROKER_EPOCH
+
+    def note_registration(self, broker_epoch: int) -> None:
+        """Note the registration in each directory; without it a crash counts as loss."""
+        for directory in self.online:
+            try:
+                directory.note_registration(broker_epoch)
+            except OSError as error:
+                if not files.is_passing(error):
+                    self.fail(directory, error)
 
     def __iter__(self) -> Iterator[Log]:
         return iter(self.logs.values())

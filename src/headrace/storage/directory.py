@@ -101,6 +101,7 @@ class LogDirectory:
                 resources.deletions.add(f"{self.path}/{name}", 0)
 
     def _take_marker(self) -> None:
+        self.previous_broker_epoch = self._registered_since_boot()
         path = f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}"
         try:
             self.previous_broker_epoch = checkpoints.decode_clean_shutdown(files.read(path))
@@ -110,6 +111,23 @@ class LogDirectory:
         files.unlink(path)
         # A marker that a power cut restores would cover later writes.
         files.fsync_path(self.path)
+
+    def note_registration(self, broker_epoch: int) -> None:
+        """Note the epoch of this process, and the boot of the machine whose memory has its writes.
+
+        A process that dies loses none of them, only a machine does. No sync is needed: after a
+        power cut the boot is another one, whatever the file contains.
+        """
+        if boot_id := files.boot_id():
+            content = checkpoints.encode_registration(broker_epoch, boot_id)
+            files.replace_file(f"{self.path}/{checkpoints.REGISTRATION}", content, sync=False)
+
+    def _registered_since_boot(self) -> int:
+        try:
+            content = files.read(f"{self.path}/{checkpoints.REGISTRATION}")
+        except FileNotFoundError:
+            return checkpoints.UNKNOWN_BROKER_EPOCH
+        return checkpoints.decode_registration(content, files.boot_id())
 
     def _read(self, name: str) -> Offsets:
         """A checkpoint that cannot be read counts as empty: more is recovered, nothing is lost."""

@@ -84,6 +84,7 @@ class Disk:
 
     def __init__(self, chance: Random, now_ns: Callable[[], int]) -> None:
         self.root = Directory()
+        self.boots = 1
         self.now_ns = now_ns
         self.on_change: Callable[[], bool] = lambda: False
         """Called before each change; true if the process dies instead of making it."""
@@ -121,6 +122,7 @@ class Disk:
         self._commit(len(self._journal))
 
     def lose_power(self) -> None:
+        self.boots += 1
         self._commit(self._chance.randint(0, len(self._journal)))
         self._journal.clear()
         self._restart(self.root)
@@ -347,6 +349,12 @@ def _check_alive() -> None:
         raise Died
 
 
+def _boot_id(disks: dict[str, Disk]) -> str:
+    process = current_process()
+    assert process is not None, "only a process of a machine asks for the boot"
+    return f"{process.machine} {disks[process.machine].boots}"
+
+
 class _AfterTheSimulation:
     """The real `os`, but it ignores that an object of a simulation closes its file."""
 
@@ -370,6 +378,7 @@ def doors(disks: dict[str, Disk], randomness: Random) -> Iterator[None]:
     replaced: list[tuple[Any, str, Any]] = [
         *((files, name, getattr(simulated, name)) for name in (*_OF_OS, "exists")),
         (files, "os", simulated),
+        (files, "boot_id", lambda: _boot_id(disks)),
         (files, "reserve", lambda fd, position, size: False),
         (files, "fcntl", SimpleNamespace(LOCK_EX=0, LOCK_NB=0, lockf=lambda fd, how: None)),
         (chance, "urandom", randomness.randbytes),

@@ -22,12 +22,10 @@ class Failed(AssertionError):
 class Storm:
     """Faults by chance, as many as the fault model allows."""
 
-    def __init__(self, cluster: Cluster, *, has_guardian: bool) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.chance = cluster.chance
-        self.has_guardian = has_guardian
         self.power_lost: SimulatedNode | None = None
-        self.guardian: SimulatedNode | None = None
         self._faults: list[Callable[[SimulatedNode, SimulatedNode], None]] = [
             self._kill,
             self._die_while_writing,
@@ -69,54 +67,49 @@ class Storm:
     # Faults, each to a node or between two of them.
 
     def _kill(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if node.is_up and node is not self.guardian:
+        if node.is_up:
             node.kill()
 
     def _die_while_writing(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if node.is_up and node is not self.guardian:
+        if node.is_up:
             node.dies_after = self.chance.randrange(1, 30)
             self.cluster.note(f"{node.id} dies after {node.dies_after} changes")
 
     def _cut_power(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        guardian = self._guardian_without(node)
-        if guardian is None:
+        in_sync = self._another_in_sync(node)
+        if in_sync is None:
             return
         self.power_lost = node
-        if self.has_guardian:
-            self.guardian = guardian
         self.heal()
         node.cut_power()
         if self.chance.random() < 0.5:
-            self._cut(node, next(one for one in self.cluster.nodes if one not in (node, guardian)))
+            self._cut(node, next(one for one in self.cluster.nodes if one not in (node, in_sync)))
         if self.chance.random() < 0.5:
             self.cluster.loop.call_later(self.chance.expovariate(5.0), self._start_again, node)
 
     def _stop(self, node: SimulatedNode, other: SimulatedNode) -> None:
         may_stop = node.is_ready and not node.is_stopping and not node.is_paused
-        if may_stop and node is not self.guardian:
+        if may_stop:
             node.stop()
 
     def _pause(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if node.is_up and not node.is_paused and node is not self.guardian:
+        if node.is_up and not node.is_paused:
             node.pause()
             self.cluster.loop.call_later(self.chance.choice((0.1, 1.0, 6.0)), node.resume)
 
     def _cut_one_way(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if self.guardian not in (node, other):
-            self.cluster.note(f"cut {node.id} -> {other.id}")
-            self.cluster.network.cuts.add((node.machine, other.machine))
+        self.cluster.note(f"cut {node.id} -> {other.id}")
+        self.cluster.network.cuts.add((node.machine, other.machine))
 
     def _cut(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if self.guardian not in (node, other):
-            self.cluster.note(f"cut {node.id} <-> {other.id}")
-            self._cut_both(node, other)
+        self.cluster.note(f"cut {node.id} <-> {other.id}")
+        self._cut_both(node, other)
 
     def _cut_off(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if self.guardian is None:
-            self.cluster.note(f"{node.id} is cut off")
-            for one in self.cluster.nodes:
-                if one is not node:
-                    self._cut_both(node, one)
+        self.cluster.note(f"{node.id} is cut off")
+        for one in self.cluster.nodes:
+            if one is not node:
+                self._cut_both(node, one)
 
     def _cut_both(self, node: SimulatedNode, other: SimulatedNode) -> None:
         self.cluster.network.cuts |= {
@@ -125,16 +118,14 @@ class Storm:
         }
 
     def _slow_link(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if self.guardian not in (node, other):
-            self.cluster.note(f"slow {node.id} -> {other.id}")
-            times = self.chance.choice((20.0, 400.0))
-            self.cluster.network.slow[node.machine, other.machine] = times
+        self.cluster.note(f"slow {node.id} -> {other.id}")
+        times = self.chance.choice((20.0, 400.0))
+        self.cluster.network.slow[node.machine, other.machine] = times
 
     def _slow_disk(self, node: SimulatedNode, other: SimulatedNode) -> None:
-        if node is not self.guardian:
-            self.cluster.note(f"slow disk {node.id}")
-            times = self.chance.choice((20.0, 1000.0))
-            self.cluster.network.disk_slowness[node.machine] = times
+        self.cluster.note(f"slow disk {node.id}")
+        times = self.chance.choice((20.0, 1000.0))
+        self.cluster.network.disk_slowness[node.machine] = times
 
     def _lose_connection(self, node: SimulatedNode, other: SimulatedNode) -> None:
         self.cluster.network.lose_connection()
@@ -148,12 +139,10 @@ class Storm:
         if not node.is_up:
             node.start()
 
-    def _guardian_without(self, node: SimulatedNode) -> SimulatedNode | None:
+    def _another_in_sync(self, node: SimulatedNode) -> SimulatedNode | None:
         """Return another node that is in sync everywhere; none if the power must stay on.
 
-        Until the node that loses power is in sync again everywhere, this other process does not
-        die. The controller cannot tell the death of a process from a power cut, so after both, no
-        replica would be known to have all records.
+        Only one node at a time may have lost power, until it is in sync again everywhere.
         """
         cluster = self.cluster
         image = cluster.newest_image()
@@ -171,13 +160,13 @@ class Storm:
         return None
 
     def _relieve(self) -> None:
-        """Let the guardian go once the node that had lost power is in sync again."""
+        """Allow the next power cut once the node that had lost power is in sync again."""
         lost = self.power_lost
         image = self.cluster.newest_image()
         if lost is None or image is None or not lost.is_ready or lost.has_lost_data:
             return
         if all(lost.id in one.isr for topic in image.topics.values() for one in topic.partitions):
-            self.power_lost = self.guardian = None
+            self.power_lost = None
 
     def heal(self) -> None:
         """End all troubles but those of nodes that are down."""
@@ -200,17 +189,10 @@ def simulate(
     *,
     storm_s: float = STORM_S,
     settings: Mapping[str, str] | None = None,
-    has_guardian: bool = True,
 ) -> Cluster:
-    """Run one simulation; raises `Failed` with its history.
-
-    Without a guardian, all other processes may die after a power cut. No replica is then known to
-    have all records, and the one that lost its own may be elected.
-    """
+    """Run one simulation; raises `Failed` with its history."""
     with simulated(seed, settings) as cluster:
-        work = cluster.loop.create_task(
-            _simulate(cluster, Storm(cluster, has_guardian=has_guardian), storm_s)
-        )
+        work = cluster.loop.create_task(_simulate(cluster, Storm(cluster), storm_s))
         try:
             cluster.loop.run_until_complete(work)
             problems = cluster.checker.broken + cluster.loop.problems

@@ -266,6 +266,60 @@ def test_a_power_cut_does_not_bring_the_marker_back(
     assert Path(paths[0]).stat().st_ino in synced
 
 
+def test_the_death_of_a_process_alone_loses_nothing(paths: list[str]) -> None:
+    """REP-7: what the process wrote is in the memory of the machine."""
+    node = opened(paths)
+    node.note_registration(12)
+    del node
+    node = opened(paths)
+    assert node.previous_broker_epoch == 12
+    assert not any(directory.was_clean for directory in node.online)
+
+
+def test_a_restarted_machine_may_have_lost_data(
+    paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REP-7"""
+    node = opened(paths)
+    node.note_registration(12)
+    del node
+    monkeypatch.setattr(files, "boot_id", lambda: "another boot")
+    assert opened(paths).previous_broker_epoch == -1
+
+
+def test_one_new_directory_among_old_ones_counts_as_lost_data(paths: list[str]) -> None:
+    node = opened(paths[:2])
+    node.note_registration(12)
+    del node
+    assert opened(paths).previous_broker_epoch == -1
+
+
+def test_a_machine_without_boot_ids_notes_no_registration(
+    paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "boot_id", lambda: "")
+    node = opened(paths)
+    node.note_registration(12)
+    del node
+    assert opened(paths).previous_broker_epoch == -1
+
+
+def test_a_damaged_note_of_the_registration_counts_as_lost_data(paths: list[str]) -> None:
+    node = opened(paths)
+    node.note_registration(12)
+    del node
+    for path in paths:
+        Path(path, ".headrace_registration").write_text('{"brokerEpoch":')
+    assert opened(paths).previous_broker_epoch == -1
+
+
+def test_a_full_disk_at_the_registration_takes_nothing_offline(paths: list[str]) -> None:
+    node = opened(paths)
+    with failing_writes(errno.ENOSPC):
+        node.note_registration(12)
+    assert len(node.online) == len(paths)
+
+
 def test_the_marker_is_written_after_everything_else(paths: list[str]) -> None:
     node = opened(paths[:1])
     append(log_of(node))
