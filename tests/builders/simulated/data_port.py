@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.broker.connection import HostileFrame
 from headrace.runtime import files
+from headrace.security.principals import ANONYMOUS
 from tests.builders.simulated.network import Network
 
 _log = logging.getLogger("headrace.simulated.port")
@@ -52,7 +53,8 @@ class PortConnection(asyncio.Protocol):
     def __init__(self, port: DataPort, listener: str) -> None:
         self.port_ = port
         self.listener = listener
-        self.host, self.port = "client", 1
+        self.host, self.port = "10.0.0.7", 1
+        self.principal = ANONYMOUS
         self.peer = "client:1"
         self.software = ("unknown", "unknown")
         self.on_abandoned: Callable[[], None] | None = None

@@ -189,10 +189,11 @@ def simulate(
     *,
     storm_s: float = STORM_S,
     settings: Mapping[str, str] | None = None,
+    storm: Callable[[Cluster], Storm] = Storm,
 ) -> Cluster:
     """Run one simulation; raises `Failed` with its history."""
     with simulated(seed, settings) as cluster:
-        work = cluster.loop.create_task(_simulate(cluster, Storm(cluster), storm_s))
+        work = cluster.loop.create_task(_simulate(cluster, storm(cluster), storm_s))
         try:
             cluster.loop.run_until_complete(work)
             problems = cluster.checker.broken + cluster.loop.problems
@@ -218,7 +219,8 @@ async def _simulate(cluster: Cluster, storm: Storm, storm_s: float) -> None:
     clients = Clients(cluster)
     cluster.network.delay_s = cluster.chance.choice((0.0003, 0.002, 0.01))
     count = cluster.chance.choice((1, 2, 3))
-    await clients.start(clients.admin.make("orders", count))
+    async with asyncio.timeout(_START_S):
+        await clients.start(clients.admin.make("orders", count))
     clients.start_all([TopicPartition("orders", index) for index in range(count)])
     await asyncio.sleep(1.0)
     await storm.blow(storm_s)
