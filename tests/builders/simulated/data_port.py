@@ -34,7 +34,10 @@ class DataPort:
         self._addresses.append((listener, host, port))
         return host, port
 
-    def start(self, dispatch: Callable[[Any, bytearray, int, int], None]) -> None:
+    def start(
+        self, dispatch: Callable[[Any, bytearray, int, int], None], gates: Any = None
+    ) -> None:
+        assert not gates, "clients of a simulation do not log in"
         self.dispatch = dispatch
         for listener, host, port in self._addresses:
             accept = lambda listener=listener: PortConnection(self, listener)  # noqa: E731
@@ -55,6 +58,7 @@ class PortConnection(asyncio.Protocol):
         self.listener = listener
         self.host, self.port = "10.0.0.7", 1
         self.principal = ANONYMOUS
+        self.access = self.login = None
         self.peer = "client:1"
         self.software = ("unknown", "unknown")
         self.on_abandoned: Callable[[], None] | None = None
