@@ -1,14 +1,15 @@
 """The commands about rights, users, quotas and tokens on an Apache Kafka with an authorizer."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.integration.cli.commands import Done, run
 from tests.processes.kafka import KafkaRelease
 from tests.processes.kafka_tools import KafkaTools, running_tools
-from tests.processes.nodes import HOST, Kafka, Node, free_port
+from tests.processes.nodes import HOST, Kafka, Node, eventually, free_port
 
 PASSWORD = "a, b=c \u00e4"
 
@@ -167,6 +168,40 @@ def test_users_log_in_with_the_passwords_that_they_got(guarded: Guarded, mechani
     guarded.ok("users", "remove", user, "--yes")
     assert guarded.ok("users", "list", user, "--json").document == []
     assert guarded.as_user(user, "other", "topics", "list", *login).code == 1
+
+
+def test_tokens_live_from_create_to_expire(guarded: Guarded, tmp_path: Path) -> None:
+    """SEC-5: a token logs in as its owner, with Java's clients, until it expires."""
+    guarded.ok("users", "add", "tom", "--password-stdin", stdin=b"pw\n")
+    guarded.ok("acls", "add", "--allow-principal", "tom", "--producer", "--topic", "tasks")
+    guarded.ok("topics", "create", "tasks")
+    file = tmp_path / "token.properties"
+    words = ("create", "--renewer", "bob", "--max-lifetime", "1h", "--to", str(file), "--json")
+    made = guarded.as_user("tom", "pw", "tokens", *words)
+    assert made.code == 0, made.err
+    token = made.document["id"]
+    assert "secret" not in made.document
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    def listing() -> list[dict[str, Any]]:
+        """Kafka's brokers learn of a token a moment after the controller."""
+        found: list[dict[str, Any]] = guarded.as_user(
+            "tom", "pw", "tokens", "list", "--json"
+        ).document
+        return found
+
+    (listed,) = eventually(listing)
+    assert (listed["owner"], listed["renewers"]) == ("User:tom", ["User:bob"])
+    file.write_text(f"{file.read_text()}security.protocol=SASL_PLAINTEXT\n")
+    options = ("--bootstrap-server", guarded.login_address, "--command-config", str(file))
+    assert "tasks" in guarded.tools.run("kafka-topics", *options, "--list")
+    renewed = guarded.as_user("tom", "pw", "tokens", "renew", token, "--period", "10m")
+    assert renewed.out.startswith(f"token {token} expires at ")
+    expired = guarded.as_user("tom", "pw", "tokens", "expire", token)
+    assert expired.out.startswith(f"token {token} expired at ")
+    eventually(listing, expect=lambda found: found == [])
+    missing = guarded.as_user("tom", "pw", "tokens", "renew", token)
+    assert "headrace tokens list" in missing.err
 
 
 def test_quotas_are_set_listed_and_removed(guarded: Guarded) -> None:

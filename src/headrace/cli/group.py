@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "users": "List, add and remove users of SCRAM logins.",
     "acls": "List, add, remove and explain the rules of who may do what.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
+    "tokens": "Create, list, renew and expire delegation tokens.",
     "certs": "Make certificates for development, show any certificate.",
     "log": "Dump the files of a log as text, list segments and directories.",
     "cluster": "Describe a cluster, check its health, elect leaders, change controllers.",

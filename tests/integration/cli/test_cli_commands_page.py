@@ -27,6 +27,8 @@ def test_every_command_of_the_page_works(start_node: StartNode) -> None:
     node = start_node(
         share_coordinator_state_topic_replication_factor=1,
         share_coordinator_state_topic_min_isr=1,
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:ANONYMOUS",
     )
     segment = node.data / "orders-0" / "00000000000000000000.log"
     failures = []

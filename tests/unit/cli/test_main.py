@@ -27,7 +27,18 @@ def test_starting_imports_nothing_that_a_node_does_not_need() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["acls", "cluster", "configs", "log", "offsets", "quotas", "records", "topics", "users"],
+    [
+        "acls",
+        "cluster",
+        "configs",
+        "log",
+        "offsets",
+        "quotas",
+        "records",
+        "tokens",
+        "topics",
+        "users",
+    ],
 )
 def test_administration_needs_neither_rich_nor_librdkafka(command: str) -> None:
     check = (
