@@ -308,6 +308,12 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_quota_callback_class: Annotated[str | None, fixed(CLASS, _no_callback),
         "A Java class that decides on quotas in Kafka; every value is refused."] = None
 
+    # Config providers.
+    config_providers: Annotated[tuple[str, ...], live(LIST),
+        "The names of config providers, for values such as ${NAME:path:key} in the properties "
+        "file; config.providers.NAME.class is the class of each. The file is read at the start, "
+        "so a change at run time has no effect."] = ()
+
     # Delegation tokens.
     delegation_token_secret_key: Annotated[str | None, fixed(PASSWORD),
         "The key of the secrets of delegation tokens, the same on all nodes; without it there are "

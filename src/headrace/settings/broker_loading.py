@@ -4,6 +4,7 @@ A name that Kafka lacks is an error with the nearest name. A name that only Kafk
 So a file for Kafka works unchanged, and every typo is noticed.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from headrace.settings.broker import (
     BrokerSettings,
     field_name,
 )
+from headrace.settings.config_providers import is_of_providers, resolve
 from headrace.settings.definitions import nearest
 from headrace.settings.listener_security import OF_EVERY_BROKER, base_name, is_listener_override
 from headrace.settings.node_rules import check_node, questionable
@@ -25,13 +27,20 @@ _CLEANER_BUFFER_MIN = 1 << 20
 
 
 def load(
-    properties: Mapping[str, str], places: Mapping[str, str] | None = None
+    properties: Mapping[str, str],
+    places: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> tuple[BrokerSettings, list[str]]:
     """Settings and warnings from a properties file; one error lists all mistakes.
 
     `places` maps properties to their place, such as `server.properties line 7`.
     """
     at = places or {}
+    resolved = resolve(properties, environment)
+    if resolved.mistakes:
+        rows = (_placed(text, [name], at) for name, text in resolved.mistakes.items())
+        raise InvalidConfig("\n".join(rows))
+    properties = resolved.properties
     given = {
         name: text
         for name, text in properties.items()
@@ -49,10 +58,13 @@ def load(
                 overrides[_with_lower_listener(name)] = given[name]
             elif name in given:
                 values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
-            else:
+            elif not is_of_providers(name):
                 warnings.append(_placed(_explain(name, others[name]), [name], at))
         except InvalidConfig as mistake:
-            mistakes.append(_placed(str(mistake), [name], at))
+            reference = resolved.references.get(name)
+            # The text of the mistake shows the value, which may be a secret in a wrong place.
+            shown = f"{name} has an invalid value in {reference}" if reference else str(mistake)
+            mistakes.append(_placed(shown, [name], at))
     if mistakes:
         raise InvalidConfig("\n".join(mistakes))
     values.setdefault("node_id", values.get("broker_id", 1))

@@ -208,12 +208,12 @@ def _parse_text(name: str, text: str) -> Value:
     return text.strip()
 
 
-def _parse_secret(name: str, text: str) -> Value:
+def _parse_unknown(name: str, text: str) -> Value:
     return text
 
 
 _PARSERS: Mapping[ConfigType, Callable[[str, str], Value]] = {
-    ConfigType.UNKNOWN: _parse_secret,
+    ConfigType.UNKNOWN: _parse_unknown,
     ConfigType.BOOLEAN: _parse_boolean,
     ConfigType.STRING: _parse_text,
     ConfigType.INT: _integer(32),
@@ -222,7 +222,7 @@ _PARSERS: Mapping[ConfigType, Callable[[str, str], Value]] = {
     ConfigType.DOUBLE: _parse_double,
     ConfigType.LIST: _parse_list,
     ConfigType.CLASS: _parse_text,
-    ConfigType.PASSWORD: _parse_secret,
+    ConfigType.PASSWORD: _parse_text,
 }
 
 

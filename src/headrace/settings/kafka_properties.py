@@ -85,7 +85,7 @@ _REASONS = (
     ("metric.reporters", "metrics are served as Prometheus text on headrace.metrics.port"),
     ("metrics.", "metrics are served as Prometheus text on headrace.metrics.port"),
     ("kafka.metrics.", "metrics are served as Prometheus text on headrace.metrics.port"),
-    ("config.providers", "values cannot come from config providers"),
+    ("config.providers.", "providers are read from the properties file only"),
     ("zookeeper.", "Kafka 4 removed it, with ZooKeeper"),
 )
 

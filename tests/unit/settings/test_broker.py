@@ -112,7 +112,12 @@ def test_every_supported_property_is_read_somewhere() -> None:
     limits = {group._limit_name(name, end) for name in of_groups for end in ("min", "max")}
     defaults = {f"group.{name}" for name in of_groups}
     elsewhere = set(topic._SETTINGS.values()) | {field_name(one) for one in limits | defaults}
-    checked_only = {"client_quota_callback_class", "broker_id", "early_start_listeners"}
+    checked_only = {
+        "client_quota_callback_class",
+        "broker_id",
+        "config_providers",
+        "early_start_listeners",
+    }
     of_clusters = {  # Read by the parts of a cluster, which are being joined.
         "process_roles",
         "inter_broker_listener_name",

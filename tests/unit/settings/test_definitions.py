@@ -35,7 +35,8 @@ def config(kind: ConfigType, validator: Validator | None = None) -> ConfigDefini
         (ConfigType.LIST, " a , b,,a ", ("a", "b")),
         (ConfigType.LIST, "", ()),
         (ConfigType.STRING, " text ", "text"),
-        (ConfigType.PASSWORD, " kept as it is ", " kept as it is "),
+        (ConfigType.PASSWORD, " secret ", "secret"),
+        (ConfigType.UNKNOWN, " kept as it is ", " kept as it is "),
     ],
 )
 def test_text_is_read_by_type(kind: ConfigType, text: str, value: Value) -> None:
