@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "bench": "Measure throughput and latency of a cluster under load.",
     "doctor": "Check this machine for problems before they cost data.",
     "size": "Calculate the machines that a load needs.",
+    "cost": "Calculate what clusters cost per month and year.",
     "completion": "Print the script that completes commands in bash, zsh or fish.",
 }
 
