@@ -11,10 +11,14 @@ from headrace.protocol.schemas.delete_topics import (
     DeleteTopicsResponse,
 )
 from headrace.security.acls import Operation, ResourceType
-from headrace.security.rights import for_each
+from headrace.security.rights import Alternative, for_each
 
 _RIGHTS = (
-    for_each(Operation.DELETE, ResourceType.TOPIC),
+    for_each(
+        Operation.DELETE,
+        ResourceType.TOPIC,
+        instead=(Alternative(Operation.DELETE, ResourceType.CLUSTER),),
+    ),
     for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by id"),
 )
 
