@@ -128,6 +128,7 @@ docs: $(VENV)/installed
 	$(BIN)/python tools/api_table.py
 	$(BIN)/python tools/compatibility.py
 	$(BIN)/python tools/pipeline_options.py
+	$(BIN)/python tools/rights.py
 	$(BIN)/python tools/settings.py
 
 # The documents as a searchable site in build/site; links are checked, nothing is loaded remotely.

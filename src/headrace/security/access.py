@@ -19,7 +19,7 @@ from headrace.errors import (
 from headrace.security.acls import CLUSTER_NAME, Operation, ResourceType
 from headrace.security.principals import UNKNOWN_CALLER, Caller, Principal
 
-_ERRORS: dict[ResourceType, type[KafkaError]] = {
+REFUSALS: dict[ResourceType, type[KafkaError]] = {
     ResourceType.TOPIC: TopicAuthorizationFailed,
     ResourceType.GROUP: GroupAuthorizationFailed,
     ResourceType.CLUSTER: ClusterAuthorizationFailed,
@@ -27,6 +27,7 @@ _ERRORS: dict[ResourceType, type[KafkaError]] = {
     ResourceType.DELEGATION_TOKEN: DelegationTokenAuthorizationFailed,
     ResourceType.USER: ClusterAuthorizationFailed,
 }
+"""The error for a missing right, by the type of the resource."""
 
 
 class Authorizer(Protocol):
@@ -140,4 +141,4 @@ def access_of(client: Client, authorizer: Authorizer) -> Access:
 def refusal(caller: Caller, operation: Operation, kind: ResourceType, name: str) -> KafkaError:
     """Return the error for a missing right."""
     what = kind.name.lower().replace("_", " ")
-    return _ERRORS[kind](f"{caller.principal} has no right to {operation.name} on {what} {name}")
+    return REFUSALS[kind](f"{caller.principal} has no right to {operation.name} on {what} {name}")

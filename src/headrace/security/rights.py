@@ -14,9 +14,9 @@ class Lacking(Enum):
     """The effect of a missing right."""
 
     REFUSES_REQUEST = "the request is refused"
-    REFUSES_RESOURCE = "the resource is refused, the others are served"
-    LEAVES_OUT = "the resource is left out of the response"
-    SHOWS_NOTHING = "the field for authorized operations is 0"
+    REFUSES_RESOURCE = "the resource is refused"
+    LEAVES_OUT = "left out of the response"
+    SHOWS_NOTHING = "authorized operations are 0"
 
 
 class Alternative(NamedTuple):
@@ -37,6 +37,8 @@ class Right(NamedTuple):
     note: str = ""
     """The requests that need the right, if not all of them do."""
     instead: tuple[Alternative, ...] = ()
+    answer: str = ""
+    """The answer without the right, if it is not the error of the resource's type."""
 
 
 Rights = tuple[Right, ...]

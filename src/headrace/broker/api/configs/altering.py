@@ -17,9 +17,9 @@ from headrace.security.acls import Operation
 from headrace.security.rights import for_each
 
 ALTERING_RIGHTS = (
-    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.TOPIC, "of topics"),
-    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.GROUP, "of groups"),
-    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.CLUSTER, "of everything else"),
+    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.TOPIC, "topics"),
+    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.GROUP, "groups"),
+    for_each(Operation.ALTER_CONFIGS, acls.ResourceType.CLUSTER, "everything else"),
 )
 
 R = TypeVar("R")

@@ -36,9 +36,9 @@ from headrace.settings.describe import (
 )
 
 _RIGHTS = (
-    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.TOPIC, "of topics"),
-    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.GROUP, "of groups"),
-    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.CLUSTER, "of everything else"),
+    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.TOPIC, "topics"),
+    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.GROUP, "groups"),
+    for_each(Operation.DESCRIBE_CONFIGS, acls.ResourceType.CLUSTER, "everything else"),
 )
 
 

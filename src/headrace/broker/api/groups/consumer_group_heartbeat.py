@@ -20,8 +20,8 @@ from headrace.security.rights import for_request, to_list
 
 _RIGHTS = (
     for_request(Operation.READ, ResourceType.GROUP),
-    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name"),
-    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by pattern"),
+    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "topics by name"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "topics by pattern"),
 )
 
 

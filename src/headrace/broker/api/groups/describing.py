@@ -11,11 +11,17 @@ from headrace.groups.epochs.group import EpochGroup, find_group
 from headrace.groups.shard import GroupShard
 from headrace.protocol.refusals import refused
 from headrace.security.acls import Operation, ResourceType
-from headrace.security.rights import for_each
+from headrace.security.rights import Lacking, Right, for_each
 
 DESCRIBING_RIGHTS = (
     for_each(Operation.DESCRIBE, ResourceType.GROUP),
-    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics of a group"),
+    Right(
+        Operation.DESCRIBE,
+        ResourceType.TOPIC,
+        Lacking.REFUSES_RESOURCE,
+        "all topics of a group",
+        answer="`TOPIC_AUTHORIZATION_FAILED` for the group",
+    ),
 )
 
 

@@ -27,9 +27,9 @@ from headrace.security.acls import Operation, ResourceType
 from headrace.security.rights import for_each, for_request
 
 _RIGHTS = (
-    for_each(Operation.DESCRIBE, ResourceType.GROUP, "of groups"),
-    for_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "of transactional ids"),
-    for_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "of share partitions"),
+    for_each(Operation.DESCRIBE, ResourceType.GROUP, "groups"),
+    for_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional ids"),
+    for_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "share partitions"),
 )
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2

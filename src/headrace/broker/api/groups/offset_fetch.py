@@ -37,8 +37,8 @@ from headrace.security.rights import for_each, to_list
 
 _RIGHTS = (
     for_each(Operation.DESCRIBE, ResourceType.GROUP),
-    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name or id"),
-    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "topics by name or id"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "all topics"),
 )
 
 _ERROR_AT_TOP_FROM, _SEVERAL_FROM, _TOPIC_IDS_FROM = 2, 8, 10

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _RIGHTS = (
     for_request(Operation.READ, ResourceType.GROUP),
-    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "of subscribed topics"),
+    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "subscribed topics"),
 )
 
 

@@ -22,7 +22,7 @@ from headrace.protocol.schemas.streams_group_heartbeat import (
     Topology,
 )
 from headrace.security.acls import Operation, ResourceType
-from headrace.security.rights import Alternative, for_each, for_request
+from headrace.security.rights import Alternative, Lacking, Right, for_request
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -31,12 +31,14 @@ _log = logging.getLogger(__name__)
 
 _RIGHTS = (
     for_request(Operation.READ, ResourceType.GROUP),
-    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics of the topology"),
-    for_each(
+    for_request(Operation.DESCRIBE, ResourceType.TOPIC, "all topics of the topology"),
+    Right(
         Operation.CREATE,
         ResourceType.TOPIC,
-        "of missing internal topics, which are not created",
+        Lacking.REFUSES_RESOURCE,
+        "missing internal topics",
         (Alternative(Operation.CREATE, ResourceType.CLUSTER),),
+        "status `MISSING_INTERNAL_TOPICS`, and none is created",
     ),
 )
 

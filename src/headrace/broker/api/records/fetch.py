@@ -21,7 +21,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
 from headrace.protocol.schemas.fetch import FetchRequest
 from headrace.security.acls import Operation, ResourceType
-from headrace.security.rights import for_each, for_request
+from headrace.security.rights import Lacking, Right, for_each
 
 if TYPE_CHECKING:
     from headrace.broker.direct_call import DirectCall
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from headrace.storage.reading import LogSlice
 
 _RIGHTS = (
-    for_each(Operation.READ, ResourceType.TOPIC, "of consumers"),
-    for_request(
-        Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "of followers; each topic is refused"
+    for_each(Operation.READ, ResourceType.TOPIC, "consumers"),
+    Right(
+        Operation.CLUSTER_ACTION,
+        ResourceType.CLUSTER,
+        Lacking.REFUSES_REQUEST,
+        "followers",
+        answer="`TOPIC_AUTHORIZATION_FAILED` for each topic",
     ),
 )
 _READ_COMMITTED = 1

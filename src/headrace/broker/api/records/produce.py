@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.broker.direct_call import DirectCall
 
 _RIGHTS = (
-    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "with records of a transaction"),
+    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "records of a transaction"),
     for_each(Operation.WRITE, ResourceType.TOPIC),
 )
 

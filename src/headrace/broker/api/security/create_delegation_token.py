@@ -11,10 +11,16 @@ from headrace.protocol.schemas.create_delegation_token import (
     CreateDelegationTokenResponse,
 )
 from headrace.security.acls import Operation, ResourceType
-from headrace.security.rights import for_request
+from headrace.security.rights import Lacking, Right
 
 _RIGHTS = (
-    for_request(Operation.CREATE_TOKENS, ResourceType.USER, "if the owner is not the client"),
+    Right(
+        Operation.CREATE_TOKENS,
+        ResourceType.USER,
+        Lacking.REFUSES_REQUEST,
+        "tokens for others",
+        answer="`DELEGATION_TOKEN_AUTHORIZATION_FAILED` for the request",
+    ),
 )
 
 

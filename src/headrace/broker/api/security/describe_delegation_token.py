@@ -24,7 +24,7 @@ _RIGHTS = (
     to_list(
         Operation.DESCRIBE,
         ResourceType.DELEGATION_TOKEN,
-        "of others",
+        "tokens of others",
         instead=(Alternative(Operation.DESCRIBE_TOKENS, ResourceType.USER),),
     ),
 )

@@ -9,6 +9,6 @@ from headrace.protocol.schemas.sasl_authenticate import (
 )
 
 
-@api(ApiKey.SASL_AUTHENTICATE, versions=range(3))
+@api(ApiKey.SASL_AUTHENTICATE, versions=range(3), rights=())
 def sasl_authenticate(request: SaslAuthenticateRequest, call: Call) -> SaslAuthenticateResponse:
     raise IllegalSaslState("SaslAuthenticate request received without a SaslHandshake before it")

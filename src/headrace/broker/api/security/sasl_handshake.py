@@ -11,7 +11,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-@api(ApiKey.SASL_HANDSHAKE, versions=range(2))
+@api(ApiKey.SASL_HANDSHAKE, versions=range(2), rights=())
 def sasl_handshake(request: SaslHandshakeRequest, call: Call) -> SaslHandshakeResponse:
     login = call.peer.login
     if login is None:

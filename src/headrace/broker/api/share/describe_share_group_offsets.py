@@ -33,8 +33,8 @@ from headrace.shares.state import UNINITIALIZED, UNKNOWN_COUNT, SharePartitionKe
 
 _RIGHTS = (
     for_each(Operation.DESCRIBE, ResourceType.GROUP),
-    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name"),
-    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "topics by name"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "all topics"),
 )
 _UNKNOWN_LAG = -1
 

@@ -18,7 +18,7 @@ _RIGHTS = (
         ResourceType.TOPIC,
         instead=(Alternative(Operation.CREATE, ResourceType.CLUSTER),),
     ),
-    to_list(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "for the configs of new topics"),
+    to_list(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "configs of new topics"),
 )
 
 

@@ -19,7 +19,7 @@ _RIGHTS = (
         ResourceType.TOPIC,
         instead=(Alternative(Operation.DELETE, ResourceType.CLUSTER),),
     ),
-    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by id"),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "topics by id"),
 )
 
 

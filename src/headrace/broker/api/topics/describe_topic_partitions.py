@@ -27,8 +27,8 @@ from headrace.security.acls import Operation, ResourceType
 from headrace.security.rights import for_each, to_list
 
 _RIGHTS = (
-    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name"),
-    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "topics by name"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "all topics"),
 )
 
 

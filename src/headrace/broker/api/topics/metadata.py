@@ -50,19 +50,19 @@ from headrace.security.acls import Operation, ResourceType
 from headrace.security.rights import Alternative, Lacking, Right, for_each, to_list
 
 _RIGHTS = (
-    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "of topics by name or id"),
-    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of all topics"),
+    for_each(Operation.DESCRIBE, ResourceType.TOPIC, "topics by name or id"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "all topics"),
     for_each(
         Operation.CREATE,
         ResourceType.TOPIC,
-        "for automatic creation",
+        "automatic creation",
         (Alternative(Operation.CREATE, ResourceType.CLUSTER),),
     ),
     Right(
         Operation.DESCRIBE,
         ResourceType.CLUSTER,
         Lacking.SHOWS_NOTHING,
-        "for the authorized operations on the cluster",
+        "authorized operations on the cluster",
     ),
 )
 

@@ -32,9 +32,9 @@ from headrace.storage.topic_partition import TopicPartition
 from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 _RIGHTS = (
-    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "up to v3"),
-    for_each(Operation.WRITE, ResourceType.TOPIC, "up to v3"),
-    for_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "from v4 on"),
+    for_request(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "v3 and older"),
+    for_each(Operation.WRITE, ResourceType.TOPIC, "v3 and older"),
+    for_request(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "v4 and newer"),
 )
 _FENCED_FROM = 2
 _BROKERS_FROM = 4

@@ -21,7 +21,7 @@ from headrace.transactions.transaction import by_topic
 
 _RIGHTS = (
     for_each(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
-    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "of the topics of a transaction"),
+    to_list(Operation.DESCRIBE, ResourceType.TOPIC, "topics of a transaction"),
 )
 
 
