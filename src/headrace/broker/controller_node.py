@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from headrace.broker.identities import open_identities
+from headrace.broker.logins.nodes import controller_logins
 from headrace.broker.registration import bind_controllers, controller_registration
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import Endpoint
@@ -54,6 +55,15 @@ class ControllerNode:
         self.endpoints = [endpoint for endpoint, _ in bound]
         identity = open_identities(settings, self._clock)[settings.metadata_directory]
         self._lock = files.lock(f"{settings.metadata_directory}/{LOCK}")
+        logins = controller_logins(
+            settings,
+            identity.cluster_id,
+            self._clock,
+            lambda: self.quorum_node.controller.image,
+            audit=None if self._audit is None else self._audit.events.authenticated,
+        )
+        if logins is not None:
+            logins.watch(self._tasks)
         self.quorum_node = QuorumNode(
             settings,
             MetadataPlace(identity.cluster_id, settings.metadata_directory, identity.directory_id),
@@ -61,6 +71,7 @@ class ControllerNode:
             clock=self._clock,
             background=self._tasks.in_thread,
             decisions=None if self._audit is None else self._audit.events,
+            logins=logins.by_listener if logins is not None else None,
         )
         self.quorum_node.on_failure(self.stopping.set)
         if self._audit is not None:

@@ -20,6 +20,7 @@ from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.identities import open_identities
 from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.leaders import Leaders
+from headrace.broker.logins.nodes import broker_logins, controller_logins, own_login_of
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata import ClusterMetadata
 from headrace.broker.metrics.counters import Metrics
@@ -61,7 +62,6 @@ from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
-from headrace.settings.listener_logins import has_sasl
 from headrace.settings.listener_security import listener_security, own_listener_value
 from headrace.storage.directories import LogDirectories
 
@@ -112,6 +112,7 @@ class Node:
         self.partitions = Partitions(self.wake_ups.changed)
         self._peers: list[BrokerChannels] = []
         self._inter_broker_listener = settings.inter_broker_listener
+        self._own_login = own_login_of(settings)
         self.registered_schemas = RegisteredSchemas(
             self.partitions, self._channels("schemas"), settings.headrace_schemas_topic
         )
@@ -265,6 +266,13 @@ class Node:
             thread = self._quorum_thread = self._doors.quorum_thread("quorum")
             self._quorum_tasks = Tasks(thread.loop)
             background = self._quorum_tasks.in_thread
+        logins = controller_logins(
+            settings,
+            place.cluster_id,
+            self.clock,
+            lambda: self.quorum_node.controller.image,
+            audit=None if self._audit is None else self._audit.events.authenticated,
+        )
         self.quorum_node = QuorumNode(
             settings,
             place,
@@ -276,11 +284,14 @@ class Node:
             background=background,
             resources=self.directories.resources if thread is None else None,
             decisions=None if self._audit is None else self._audit.events,
+            logins=logins.by_listener if logins is not None else None,
         )
         self.metadata = ClusterMetadata(self.quorum_node, self.loop, thread)
         # Without its metadata log a node can change nothing, so it ends.
         stop = self.stopping.set
         self.quorum_node.on_failure(lambda: self.loop.call_soon_threadsafe(stop))
+        if logins is not None:
+            await self.metadata.run(logins.watching(self._quorum_tasks))
         await self.metadata.run(self.quorum_node.start([one for _, one in sockets]))
 
     async def _register(self) -> None:
@@ -315,20 +326,17 @@ class Node:
 
     def _make_gates(self) -> "dict[str, Gate]":
         """Make the gates of the SASL listeners, and watch the sources of their users."""
-        settings = self.settings
-        listeners = settings.broker_listeners
-        if not any(has_sasl(settings, listener.name) for listener in listeners):
-            return {}
-        from headrace.broker.logins.listeners import NodeLogins, gates_of
-
-        logins = NodeLogins(
-            settings,
-            listeners,
-            cluster_id=self.cluster_id,
-            image=lambda: self.metadata.image,
-            clock=self.clock,
+        logins = broker_logins(
+            self.settings,
+            self.cluster_id,
+            self.clock,
+            lambda: self.metadata.image,
             audit=None if self._audit is None else self._audit.events.authenticated,
         )
+        if logins is None:
+            return {}
+        from headrace.broker.logins.listeners import gates_of
+
         logins.watch(self.tasks)
         self.metrics.logins = logins.metrics
         return gates_of(logins, self.broker, self._dispatcher)
@@ -419,7 +427,12 @@ class Node:
         """Open channels to the other brokers, apart from those for other purposes."""
         client_id = f"broker-{self.node_id}-{purpose}"
         self._peers.append(
-            BrokerChannels(lambda: self.metadata.image, self._inter_broker_listener, client_id)
+            BrokerChannels(
+                lambda: self.metadata.image,
+                self._inter_broker_listener,
+                client_id,
+                self._own_login,
+            )
         )
         return self._peers[-1]
 

@@ -2,15 +2,21 @@
 
 Requests are sent as they come, and the peer answers them in order. On a new connection ApiVersions
 negotiates the versions first, except for replica fetchers, whose version follows from
-metadata.version as in Kafka. A lost connection fails the requests under way, because the peer may
-have executed them; the caller decides whether to send them again.
+metadata.version as in Kafka. Then the node logs in, if the peer's listener demands it. A session
+that ends is renewed before, and new requests wait for that.
+
+A lost connection fails the requests under way, because the peer may have executed them; the caller
+decides whether to send them again.
 """
 
 import asyncio
+import logging
 from collections import deque
 from typing import Any, NamedTuple
 
-from headrace.errors import UnsupportedVersion
+from headrace.errors import SaslAuthenticationFailed, UnsupportedVersion
+from headrace.peers.logging_in import log_in
+from headrace.peers.own_login import OwnLogin
 from headrace.peers.unreachable import PeerUnreachable
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.api_messages import response_type_of
@@ -19,11 +25,14 @@ from headrace.protocol.framing import encode_request, read_response_header
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
+_log = logging.getLogger(__name__)
+
 RESPONSE_BYTES_MAX = 256 << 20
 REQUEST_TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 10.0
 _SCRATCH_BYTES = 64 << 10
 _SIZE_BYTES = 4
+_RENEWED_AFTER = 0.85  # A share of the session's life, as in Java's clients.
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _SOFTWARE = "headrace"
 
@@ -39,10 +48,18 @@ class Channel:
     """Requests to one address; for the event loop that runs when it is first used."""
 
     def __init__(
-        self, host: str, port: int, client_id: str, *, negotiates_versions: bool = True
+        self,
+        host: str,
+        port: int,
+        client_id: str,
+        *,
+        negotiates_versions: bool = True,
+        login: OwnLogin | None = None,
     ) -> None:
         self.host = host
         self.port = port
+        self._login = login
+        self._is_rejected = False  # The peer rejected the last login, which the log reports.
         self._client_id = client_id
         self._negotiates_versions = negotiates_versions
         self._connecting: asyncio.Task[_Connection] | None = None
@@ -115,10 +132,17 @@ class Channel:
             self._connection = None
 
     async def _connected(self) -> "_Connection":
-        if self._connection is not None and not self._connection.is_lost:
-            return self._connection
+        connection = self._connection
+        if connection is not None and not connection.is_lost:
+            if connection.renewal_s is None:
+                return connection
+            if asyncio.get_running_loop().time() < connection.renewal_s:
+                return connection
+        else:
+            connection = None
         if self._connecting is None:
-            self._connecting = asyncio.ensure_future(self._open())
+            opening = self._open() if connection is None else self._renew(connection)
+            self._connecting = asyncio.ensure_future(opening)
             self._connecting.add_done_callback(self._opened)
         connecting = self._connecting
         try:
@@ -143,12 +167,41 @@ class Channel:
                 )
                 if self._negotiates_versions:
                     await connection.negotiate(self._client_id)
+                if self._login is not None:
+                    await self._log_in(connection, self._login)
         except (OSError, TimeoutError) as error:
             refused = isinstance(error, ConnectionRefusedError)
             reason = "connection refused" if refused else str(error) or "no answer"
             raise PeerUnreachable(f"cannot reach {self}: {reason}", is_refused=refused) from error
         self._connection = connection
         return connection
+
+    async def _renew(self, connection: "_Connection") -> "_Connection":
+        """Log in again on an open connection, behind the requests under way."""
+        assert self._login is not None, "only logins make sessions"
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                await self._log_in(connection, self._login)
+        except TimeoutError:
+            connection.close()
+            raise PeerUnreachable(f"{self} did not answer a repeated login") from None
+        return connection
+
+    async def _log_in(self, connection: "_Connection", login: OwnLogin) -> None:
+        try:
+            lifetime_ms = await log_in(connection, login, self._client_id)
+        except (SaslAuthenticationFailed, DecodeError) as error:
+            connection.close()
+            if not self._is_rejected:
+                self._is_rejected = True
+                fields = {"peer": repr(self), "mechanism": login.mechanism, "error": str(error)}
+                _log.error("login at another node failed, retrying", extra=fields)
+            raise PeerUnreachable(f"{self} rejects the login of this node: {error}") from error
+        self._is_rejected = False
+        now_s = asyncio.get_running_loop().time()
+        connection.renewal_s = (
+            now_s + lifetime_ms / 1000 * _RENEWED_AFTER if lifetime_ms > 0 else None
+        )
 
     def _version_of(self, connection: "_Connection", request: Message) -> int:
         ours, theirs = request.VERSIONS, connection.versions.get(request.API_KEY)
@@ -167,6 +220,8 @@ class _Connection(asyncio.BufferedProtocol):
     def __init__(self, name: str) -> None:
         self.versions: dict[int, tuple[int, int]] = {}
         self.is_lost = False
+        self.renewal_s: float | None = None
+        """When the login must be repeated, by the loop's time."""
         self._name = name
         self._transport: asyncio.Transport
         self._waiting: deque[_Waiting] = deque()

@@ -9,7 +9,7 @@ from headrace.protocol.message import Message
 if TYPE_CHECKING:
     from headrace.metadata.image import MetadataImage
     from headrace.peers.channel import Channel
-
+    from headrace.peers.own_login import OwnLogin
 
 REQUEST_TIMEOUT_S = 30.0
 
@@ -30,8 +30,15 @@ class Peers(Protocol):
 class BrokerChannels:
     """One channel to each broker that is asked, at the address that the metadata has for it."""
 
-    def __init__(self, image: "Callable[[], MetadataImage]", listener: str, client_id: str) -> None:
+    def __init__(
+        self,
+        image: "Callable[[], MetadataImage]",
+        listener: str,
+        client_id: str,
+        login: "OwnLogin | None" = None,
+    ) -> None:
         self._image = image
+        self._login = login
         self._listener = listener
         self._client_id = client_id
         self._channels: dict[int, Channel] = {}
@@ -52,7 +59,7 @@ class BrokerChannels:
     ) -> "Channel":
         """Return a channel of the caller's own, such as that of a replica fetcher."""
         host, port = address_of(self._image(), broker_id, self._listener)
-        return _new_channel(host, port, client_id, negotiates_versions=negotiates_versions)
+        return self._new_channel(host, port, client_id, negotiates_versions=negotiates_versions)
 
     def close(self) -> None:
         for channel in self._channels.values():
@@ -66,8 +73,17 @@ class BrokerChannels:
             channel.close()
             channel = None
         if channel is None:
-            channel = self._channels[broker_id] = _new_channel(host, port, self._client_id)
+            channel = self._channels[broker_id] = self._new_channel(host, port, self._client_id)
         return channel
+
+    def _new_channel(
+        self, host: str, port: int, client_id: str, *, negotiates_versions: bool = True
+    ) -> "Channel":
+        from headrace.peers.channel import Channel  # A node that is alone has no peers.
+
+        return Channel(
+            host, port, client_id, negotiates_versions=negotiates_versions, login=self._login
+        )
 
 
 def address_of(image: "MetadataImage", broker_id: int, listener: str) -> tuple[str, int]:
@@ -77,11 +93,3 @@ def address_of(image: "MetadataImage", broker_id: int, listener: str) -> tuple[s
         if endpoint.name == listener:
             return endpoint.host, endpoint.port
     raise PeerUnreachable(f"broker {broker_id} has registered no listener {listener}")
-
-
-def _new_channel(
-    host: str, port: int, client_id: str, *, negotiates_versions: bool = True
-) -> "Channel":
-    from headrace.peers.channel import Channel  # A node that is alone has no peers.
-
-    return Channel(host, port, client_id, negotiates_versions=negotiates_versions)

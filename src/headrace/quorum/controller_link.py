@@ -25,6 +25,7 @@ from headrace.quorum.older_versions import in_version
 if TYPE_CHECKING:
     from headrace.controller.controller import Controller
     from headrace.peers.channel import Channel
+    from headrace.peers.own_login import OwnLogin
     from headrace.protocol.schemas.envelope import EnvelopeResponse
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.raft.messages import Leadership
@@ -41,8 +42,14 @@ OF_TOOLS = frozenset((ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMO
 class ControllerLink:
     """The way from this node to the active controller; for the event loop of the quorum."""
 
-    def __init__(self, quorum: "MetadataQuorum", controller: "Controller") -> None:
+    def __init__(
+        self,
+        quorum: "MetadataQuorum",
+        controller: "Controller",
+        login: "OwnLogin | None" = None,
+    ) -> None:
         self._quorum = quorum
+        self._login = login
         self._controller = controller
         self._client_id = str(quorum.node_id)
         self._channels: dict[tuple[str, int, bool], Channel] = {}
@@ -138,7 +145,7 @@ class ControllerLink:
         if channel is None:
             from headrace.peers.channel import Channel  # A node that is alone needs none.
 
-            channel = self._channels[key] = Channel(host, port, self._client_id)
+            channel = self._channels[key] = Channel(host, port, self._client_id, login=self._login)
         return channel
 
 

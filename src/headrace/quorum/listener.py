@@ -9,10 +9,13 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from headrace.controller.requests import DECIDED, OF_NODES
 from headrace.errors import (
     HeadraceError,
+    IllegalSaslState,
     InvalidRequest,
     KafkaError,
     NotController,
@@ -24,7 +27,12 @@ from headrace.metadata.features import KRAFT_VERSION, SUPPORTED
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.api_messages import request_type_of, response_type_of
 from headrace.protocol.codec import DecodeError, read
-from headrace.protocol.framing import SIZE_BYTES, encode_response, read_request_header
+from headrace.protocol.framing import (
+    SIZE_BYTES,
+    RequestHeader,
+    encode_response,
+    read_request_header,
+)
 from headrace.protocol.message import Message
 from headrace.protocol.refusals import refusal_of
 from headrace.protocol.schemas.api_versions import (
@@ -37,7 +45,10 @@ from headrace.protocol.schemas.api_versions import (
 from headrace.protocol.schemas.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.quorum.controller_link import OF_TOOLS
 from headrace.quorum.envelopes import caller_in, sealed
+from headrace.quorum.peer_login import PeerLogin
 from headrace.security.principals import ANONYMOUS, UNKNOWN_CALLER, Caller
+from headrace.security.sasl.authentication import NoLoginRequest
+from headrace.security.sasl.listener import ListenerLogins
 
 _log = logging.getLogger(__name__)
 
@@ -56,20 +67,41 @@ def forward_freely(peer: Caller) -> None:
     """Let every peer forward requests."""
 
 
+class ControllerLogins(NamedTuple):
+    """The logins of the listeners with SASL, and the answer to ApiVersions before a login."""
+
+    by_listener: Mapping[str, ListenerLogins]
+    versions: Callable[[int], ApiVersionsResponse]
+
+    def answer(
+        self, header: RequestHeader, request: ApiVersionsRequest | None
+    ) -> ApiVersionsResponse:
+        if request is None:
+            return ApiVersionsResponse(UnsupportedVersion.code, [_row(ApiKey.API_VERSIONS)])
+        return self.versions(header.api_version)
+
+
 class ControllerListener:
     """Listening sockets for the controller, on the event loop of the quorum."""
 
-    def __init__(self, serve: Serve, check_forwarder: CheckForwarder = forward_freely) -> None:
+    def __init__(
+        self,
+        serve: Serve,
+        check_forwarder: CheckForwarder = forward_freely,
+        logins: ControllerLogins | None = None,
+    ) -> None:
         self._serve = serve
+        self._logins = logins
         self._check_forwarder = check_forwarder
         self._servers: list[asyncio.Server] = []
         self._connections: dict[_Connection, None] = {}
 
-    async def listen(self, sockets: Sequence[socket.socket]) -> None:
-        """Accept connections on bound sockets."""
+    async def listen(self, sockets: Sequence[socket.socket], names: Sequence[str] = ()) -> None:
+        """Accept connections on bound sockets; `names` are their listeners, in the same order."""
         loop = asyncio.get_running_loop()
-        for sock in sockets:
-            self._servers.append(await loop.create_server(self._connected, sock=sock))
+        for number, sock in enumerate(sockets):
+            connected = partial(self._connected, names[number] if names else "")
+            self._servers.append(await loop.create_server(connected, sock=sock))
 
     def close(self) -> None:
         for server in self._servers:
@@ -78,8 +110,11 @@ class ControllerListener:
             connection.close()
         self._servers.clear()
 
-    def _connected(self) -> "_Connection":
-        return _Connection(self._serve, self._check_forwarder, self._connections)
+    def _connected(self, listener: str) -> "_Connection":
+        connection = _Connection(self._serve, self._check_forwarder, self._connections)
+        if self._logins is not None and listener in self._logins.by_listener:
+            connection.demand_login(self._logins, listener)
+        return connection
 
 
 class _Connection(asyncio.Protocol):
@@ -99,12 +134,23 @@ class _Connection(asyncio.Protocol):
         self._may_write.set()
         self._transport: asyncio.Transport
         self._caller = UNKNOWN_CALLER
+        self._demanded: tuple[ControllerLogins, str] | None = None
+        self._login: PeerLogin | None = None
+
+    def demand_login(self, logins: ControllerLogins, listener: str) -> None:
+        """Serve no request before the peer has logged in."""
+        self._demanded = logins, listener
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's has no common base.
         self._open[self] = None
         peer = transport.get_extra_info("peername")
         self._caller = Caller(ANONYMOUS, str(peer[0]) if peer else UNKNOWN_CALLER.host)
+        if self._demanded is not None:
+            logins, listener = self._demanded
+            self._login = PeerLogin(
+                logins.by_listener[listener], logins.answer, str(peer), self._caller.host
+            )
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open.pop(self, None)
@@ -127,7 +173,7 @@ class _Connection(asyncio.Protocol):
         position = 0
         while len(buffer) - position >= SIZE_BYTES:
             size = int.from_bytes(buffer[position : position + SIZE_BYTES], signed=True)
-            if not 0 < size <= FRAME_BYTES_MAX:
+            if not 0 < size <= self._frame_bytes_max:
                 _log.warning("invalid frame size, connection closed", extra={"size": size})
                 self.close()
                 return
@@ -143,18 +189,37 @@ class _Connection(asyncio.Protocol):
         if self._frames and self._serving is None:
             self._serving = asyncio.get_running_loop().create_task(self._serve_all())
 
+    @property
+    def _frame_bytes_max(self) -> int:
+        limit = self._login.frame_bytes_max if self._login is not None else None
+        return FRAME_BYTES_MAX if limit is None else limit
+
+    async def _answer_login(self, login: PeerLogin, frame: bytes) -> bool:
+        """Serve a frame of a login; return false for one that the session allows."""
+        reply = await login.take(frame)
+        if reply is None:
+            return False
+        if reply.answer is not None:
+            self._transport.write(reply.answer)
+        if reply.is_last:
+            self._frames.clear()
+            self._transport.close()
+        elif login.principal is not None:
+            self._caller = Caller(login.principal, self._caller.host)
+        return True
+
     async def _serve_all(self) -> None:
         try:
             while self._frames:
                 await self._may_write.wait()
-                answer = await answered(
-                    self._frames.popleft(), self._serve, self._caller, self._check_forwarder
-                )
-                self._transport.write(answer)
+                frame = self._frames.popleft()
+                if self._login is None or not await self._answer_login(self._login, frame):
+                    answer = await answered(frame, self._serve, self._caller, self._check_forwarder)
+                    self._transport.write(answer)
                 if self._is_paused and len(self._frames) < _WAITING_MAX // 2:
                     self._is_paused = False
                     self._transport.resume_reading()
-        except DecodeError as error:
+        except (DecodeError, NoLoginRequest) as error:
             fields = {"peer": str(self._transport.get_extra_info("peername")), "error": str(error)}
             _log.warning("invalid request to the controller, connection closed", extra=fields)
             self.close()
@@ -197,6 +262,8 @@ async def answered(
 
 async def _answer(request: Message, version: int, serve: Serve, caller: Caller) -> Message:
     """Serve a request; its errors become part of the response."""
+    if request.API_KEY in OF_LOGINS:
+        return _refused(request, IllegalSaslState("there is no login under way"), version)
     try:
         return await _served(request, version, serve, caller)
     except KafkaError as error:
@@ -266,9 +333,13 @@ OF_RAFT = frozenset(
 FORWARDED = (DECIDED | OF_TOOLS) - OF_NODES
 """Requests of clients that brokers forward."""
 
+OF_LOGINS = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
+"""Requests of a login, which are out of place on a connection that needs none."""
+
 SERVED = (
     DECIDED
     | OF_RAFT
+    | OF_LOGINS
     | {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_ACLS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE}
 )
 

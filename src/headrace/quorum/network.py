@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.errors import UnsupportedVersion
 from headrace.peers.channel import Channel
+from headrace.peers.own_login import OwnLogin
 from headrace.peers.unreachable import PeerUnreachable
 from headrace.raft.effects import Request
 from headrace.raft.following import FETCHES
@@ -22,7 +23,12 @@ class QuorumNetwork:
     """Sends the requests of one replica; for one event loop."""
 
     def __init__(
-        self, node_id: int, *, request_timeout_ms: int, on_refused: Callable[[int], None]
+        self,
+        node_id: int,
+        *,
+        request_timeout_ms: int,
+        on_refused: Callable[[int], None],
+        login: OwnLogin | None = None,
     ) -> None:
         """`on_refused` is called with a node at whose address no process listens any more.
 
@@ -32,6 +38,7 @@ class QuorumNetwork:
         self._client_id = f"raft-client-{node_id}"
         self._timeout_s = request_timeout_ms / 1000
         self._on_refused = on_refused
+        self._login = login
         self._channels: dict[tuple[str, int, bool], Channel] = {}
         self._reached: set[Channel] = set()
         """Channels to processes that were alive; only these can be found gone."""
@@ -96,7 +103,7 @@ class QuorumNetwork:
         key = host, port, is_fetch
         channel = self._channels.get(key)
         if channel is None:
-            channel = self._channels[key] = Channel(host, port, self._client_id)
+            channel = self._channels[key] = Channel(host, port, self._client_id, login=self._login)
         return channel
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -5,7 +5,7 @@ watches the brokers and makes the decisions that no request asks for.
 """
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.controller.descriptions import describe_controllers
@@ -15,15 +15,23 @@ from headrace.protocol.message import Message
 from headrace.protocol.schemas.describe_acls import DescribeAclsRequest
 from headrace.protocol.schemas.describe_cluster import DescribeClusterRequest
 from headrace.quorum.broker_watch import BrokerWatch
-from headrace.quorum.listener import OF_RAFT, ControllerListener, api_versions, features_of
+from headrace.quorum.listener import (
+    OF_RAFT,
+    ControllerListener,
+    ControllerLogins,
+    api_versions,
+    features_of,
+)
 from headrace.quorum.older_versions import in_version
 from headrace.quorum.upkeep import ControllerUpkeep
 
 if TYPE_CHECKING:
     from headrace.controller.controller import Controller
+    from headrace.protocol.schemas.api_versions import ApiVersionsResponse
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.runtime.clock import Clock
     from headrace.security.principals import Caller
+    from headrace.security.sasl.listener import ListenerLogins
 
 
 class OtherNodes:
@@ -36,10 +44,14 @@ class OtherNodes:
         clock: "Clock",
         *,
         is_controller: bool,
+        logins: "Mapping[str, ListenerLogins] | None" = None,
     ) -> None:
+        """`logins` has the controller listeners with SASL, by name."""
         self._quorum = quorum
         self._controller = controller
-        self._listener = ControllerListener(self.serve, self._check_forwarder)
+        self._listener = ControllerListener(
+            self.serve, self._check_forwarder, ControllerLogins(logins or {}, self._versions)
+        )
         self.upkeep = ControllerUpkeep(controller, clock)
         self._watch: BrokerWatch | None = None
         if is_controller:
@@ -47,7 +59,8 @@ class OtherNodes:
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Serve the controller listeners on bound sockets, and watch the brokers."""
-        await self._listener.listen(sockets)
+        names = [endpoint.name for endpoint in self._quorum.local.endpoints]
+        await self._listener.listen(sockets, names)
         if self._watch is not None:
             watch = self._watch
             self._controller.on_published(lambda delta, image: watch.follow(image))
@@ -63,13 +76,16 @@ class OtherNodes:
         """Raise unless a peer may forward requests of clients."""
         check_right(self._controller.access_of(caller), ApiKey.ENVELOPE)
 
+    def _versions(self, version: int) -> "ApiVersionsResponse":
+        image = self._controller.image
+        levels = features_of(image.features, self._quorum.kraft_version)
+        return api_versions(image.offset, levels, version)
+
     async def serve(self, request: Message, version: int, caller: "Caller") -> Message:
         """Serve a request on the controller listener."""
         key = request.API_KEY
         if key == ApiKey.API_VERSIONS:
-            image = self._controller.image
-            levels = features_of(image.features, self._quorum.kraft_version)
-            return api_versions(image.offset, levels, version)
+            return self._versions(version)
         access = self._controller.access_of(caller)
         check_right(access, key)
         if isinstance(request, DescribeClusterRequest):

@@ -8,7 +8,7 @@ thread of its own in a cluster, where elections and heartbeats must not wait for
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.controller.controller import Background, Controller
@@ -22,8 +22,10 @@ from headrace.quorum.metadata_quorum import MetadataQuorum
 from headrace.raft.effects import LocalReplica, Timeouts
 from headrace.raft.messages import Leadership
 from headrace.raft.replicas import Endpoint, Node, ReplicaKey, Voter, VoterSet
+from headrace.settings.listener_logins import own_login_at_controllers
 
 if TYPE_CHECKING:
+    from headrace.peers.own_login import OwnLogin
     from headrace.protocol.schemas.broker_registration import BrokerRegistrationRequest
     from headrace.protocol.schemas.controller_registration import ControllerRegistrationRequest
     from headrace.protocol.uuids import Uuid
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from headrace.runtime.clock import Clock
     from headrace.security.authorizer import DecisionLog, StandardAuthorizer
     from headrace.security.principals import Caller
+    from headrace.security.sasl.listener import ListenerLogins
     from headrace.settings.broker import BrokerSettings
     from headrace.storage.resources import Resources
 
@@ -67,12 +70,14 @@ class QuorumNode:
         background: Background[None],
         resources: "Resources | None" = None,
         decisions: "DecisionLog | None" = None,
+        logins: "Mapping[str, ListenerLogins] | None" = None,
     ) -> None:
         """`endpoints` are the advertised addresses of this node's controller listeners.
 
-        `decisions` receives those of the authorizer.
+        `decisions` receives those of the authorizer. `logins` has the listeners with SASL, by name.
         """
         self.settings = settings
+        self._own_login = None if settings.is_single_node else self._make_own_login()
         self.is_controller = settings.is_controller
         log = MetadataLog.open(
             place.directory,
@@ -115,11 +120,11 @@ class QuorumNode:
         self.controller.authorizer = self.authorizer
         if settings.is_broker:
             self.controller.broker_restarts(settings.node_id)
-        self.others = None if settings.is_single_node else self._make_others(clock)
+        self.others = None if settings.is_single_node else self._make_others(clock, logins)
         self.quorum.on_leadership = self._led_by
         self.quorum.on_committed = self.controller.committed
         self.quorum.on_failure = self._failed
-        self.link = ControllerLink(self.quorum, self.controller)
+        self.link = ControllerLink(self.quorum, self.controller, self._own_login)
         self.lifecycle = BrokerLifecycle(
             self.link.ask_once,
             settings.node_id,
@@ -135,12 +140,30 @@ class QuorumNode:
             self.settings.node_id,
             request_timeout_ms=self.settings.controller_quorum_request_timeout_ms,
             on_refused=self._refused,
+            login=self._own_login,
         )
 
-    def _make_others(self, clock: "Clock") -> "OtherNodes":
+    def _make_own_login(self) -> "OwnLogin | None":
+        """Make the login of this node at controllers, if they demand one."""
+        settings = own_login_at_controllers(self.settings)
+        if settings is None:
+            return None
+        from headrace.peers.own_login import own_login
+
+        return own_login(settings)
+
+    def _make_others(
+        self, clock: "Clock", logins: "Mapping[str, ListenerLogins] | None"
+    ) -> "OtherNodes":
         from headrace.quorum.other_nodes import OtherNodes
 
-        return OtherNodes(self.quorum, self.controller, clock, is_controller=self.is_controller)
+        return OtherNodes(
+            self.quorum,
+            self.controller,
+            clock,
+            is_controller=self.is_controller,
+            logins=logins,
+        )
 
     def _make_authorizer(self, decisions: "DecisionLog | None") -> "StandardAuthorizer | None":
         """Make the authorizer of controller and broker, which follows each committed image."""

@@ -19,7 +19,11 @@ SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER)
 
 _UNSECURED_VALIDATOR = "unsecuredValidator"
-_UNSECURED_LOGIN = "unsecuredLogin"
+TOKEN_FILE = "tokenFile"
+"""The option with the path of the signed token of this node."""
+UNSECURED_SUBJECT = "unsecuredLoginStringClaim_sub"
+"""The option with the name of this node in an unsigned token."""
+
 _AT_BROKERS = "sasl.mechanism.inter.broker.protocol"
 _AT_CONTROLLERS = "sasl.mechanism.controller.protocol"
 
@@ -150,7 +154,7 @@ def _check_own_login(own: MechanismSettings, config: str) -> None:
             f"{config} of listener {own.listener}: {own.name} is not in sasl.enabled.mechanisms"
         )
     options = own.options
-    by_token = (f"{_UNSECURED_LOGIN}StringClaim_sub",)
+    by_token = (UNSECURED_SUBJECT,) if TOKEN_FILE not in options else (TOKEN_FILE,)
     needed = by_token if own.name == OAUTHBEARER else ("username", "password")
     missing = [name for name in needed if not options.get(name)]
     if missing:

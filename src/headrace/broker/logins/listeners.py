@@ -13,7 +13,7 @@ from headrace.protocol.schemas.api_versions import ApiVersionsResponse
 from headrace.security.sasl.listener import ListenerLogins
 from headrace.security.sasl.reports import Audit, LoginReports
 from headrace.security.token_credentials import TokenCredentials
-from headrace.settings.listener_logins import has_sasl, mechanisms_of
+from headrace.settings.listener_logins import mechanisms_of
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class NodeLogins:
-    """The logins of the SASL listeners of one node."""
+    """The logins of some SASL listeners of one node."""
 
     def __init__(
         self,
@@ -54,9 +54,7 @@ class NodeLogins:
         )
         self._clock = clock
         self.by_listener: Mapping[str, ListenerLogins] = {
-            listener.name: self._logins(settings, listener.name)
-            for listener in listeners
-            if has_sasl(settings, listener.name)
+            listener.name: self._logins(settings, listener.name) for listener in listeners
         }
 
     def _logins(self, settings: "BrokerSettings", listener: str) -> ListenerLogins:
@@ -71,6 +69,10 @@ class NodeLogins:
     def watch(self, tasks: "Tasks") -> None:
         """Watch files and key sets from now on."""
         self._mechanisms.watch(tasks)
+
+    async def watching(self, tasks: "Tasks") -> None:
+        """Watch files and key sets; a coroutine, for an event loop in another thread."""
+        self.watch(tasks)
 
     @property
     def metrics(self) -> "dict[str, LoginMetrics]":

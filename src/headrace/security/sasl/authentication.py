@@ -217,7 +217,7 @@ class Authentication:
         login = self._exchange.login
         if login is None:
             return None
-        if self.previous is not None and self.previous.login.principal != login.principal:
+        if self.previous is not None and _dotted(self.previous.login) != _dotted(login):
             raise SaslAuthenticationFailed(
                 "Cannot change principals during re-authentication from "
                 f"{_dotted(self.previous.login)}: {_dotted(login)}"
