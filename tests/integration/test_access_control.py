@@ -13,6 +13,7 @@ from headrace.security.acls import AclBinding, AclFilter, Operation, Permission,
 from headrace.security.acls import PatternType as Pattern
 from tests.clients.librdkafka import SECONDS_MAX, read_values
 from tests.conftest import watch
+from tests.integration.cli.commands import run
 from tests.processes.nodes import HOST, Headrace, Node, eventually, free_port
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -109,7 +110,7 @@ def test_rules_are_in_force_after_a_crash(guarded: Guarded) -> None:
     assert created(guarded.admin("eve"), "orders-2") == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_what_users_do_is_in_the_audit_log(guarded: Guarded) -> None:
+def test_requests_and_logins_of_users_are_in_the_audit_log(guarded: Guarded) -> None:
     """SEC-9"""
     guarded.allow("User:ada", Operation.CREATE, "orders-")
     assert created(guarded.admin("ada"), "orders-1") == 0
@@ -135,6 +136,31 @@ def test_what_users_do_is_in_the_audit_log(guarded: Guarded) -> None:
     events = [json.loads(value or b"") for value in read_values(guarded.node, "audit")]
     assert {one["principal"] for one in events} >= {"User:ada", "User:eve", None}
     assert PASSWORD not in (guarded.node.directory / "audit.log").read_text()
+
+
+def test_a_role_is_granted_used_listed_and_revoked(guarded: Guarded) -> None:
+    """SEC-9"""
+
+    def roles(*words: str) -> Any:
+        done = run(guarded.node.address, "roles", *words, "--json")
+        assert done.code == 0, done.err
+        return done.document
+
+    operator = guarded.admin("ada")
+    assert created(operator, "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    roles("grant", "operator", "ada", "--everywhere")
+    assert created(operator, "orders") == 0
+    roles("grant", "viewer", "Group:staff", "--everywhere")
+
+    members = {(one["role"], one["principal"]) for one in roles("members")}
+    assert members == {
+        ("operator", "User:ada"),
+        ("viewer", "User:ada"),
+        ("viewer", "Group:staff"),
+    }
+    roles("revoke", "operator", "ada", "--everywhere", "--yes")
+    assert created(operator, "bills") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert [one["principal"] for one in roles("members")] == ["Group:staff"]
 
 
 def test_an_audit_file_that_cannot_be_written_is_reported(guarded: Guarded) -> None:

@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "transactions": "List and describe transactions, abort hanging ones.",
     "users": "List, add and remove users of SCRAM logins.",
     "acls": "List, add, remove and explain the rules of who may do what.",
+    "roles": "List roles, grant and revoke them, list their members.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
     "tokens": "Create, list, renew and expire delegation tokens.",
     "certs": "Make certificates for development, show any certificate.",
