@@ -6,6 +6,7 @@ response contains the embedded response with its header.
 
 import struct
 from ipaddress import ip_address
+from typing import Annotated
 
 from headrace.errors import PrincipalDeserializationFailure
 from headrace.protocol.codec import DecodeError, decode, encode
@@ -24,6 +25,21 @@ from headrace.security.principals import UNKNOWN_CALLER, Caller, Principal
 _PRINCIPAL_VERSION = struct.Struct(">h")
 
 
+class PrincipalData(Message):
+    """Kafka's `DefaultPrincipalData`, with the groups of a token or certificate.
+
+    Kafka's nodes skip a field with an unknown tag.
+    """
+
+    VERSIONS = DefaultPrincipalData.VERSIONS
+    FLEXIBLE_FROM = DefaultPrincipalData.FLEXIBLE_FROM
+
+    type: Annotated[str, "0+"] = ""
+    name: Annotated[str, "0+"] = ""
+    token_authenticated: Annotated[bool, "0+"] = False
+    groups: Annotated[list[str], "0+ tag=18514 ignorable"] = []  # noqa: RUF012  (msgspec copies it)
+
+
 def enclosed(
     request: Message, version: int, client_id: str | None, caller: Caller = UNKNOWN_CALLER
 ) -> EnvelopeRequest:
@@ -36,8 +52,10 @@ def enclosed(
 
 def encoded_principal(principal: Principal) -> bytes:
     """Return a principal in the form of Kafka's default principal builder."""
-    version = DefaultPrincipalData.VERSIONS[-1]
-    data = DefaultPrincipalData(principal.type, principal.name, principal.is_token_authenticated)
+    version = PrincipalData.VERSIONS[-1]
+    data = PrincipalData(
+        principal.type, principal.name, principal.is_token_authenticated, list(principal.groups)
+    )
     return _PRINCIPAL_VERSION.pack(version) + encode(data, version)
 
 
@@ -46,13 +64,14 @@ def caller_in(envelope: EnvelopeRequest) -> Caller:
     data = memoryview(envelope.request_principal or b"")
     try:
         (version,) = _PRINCIPAL_VERSION.unpack_from(data)
-        if version not in DefaultPrincipalData.VERSIONS:
+        if version not in PrincipalData.VERSIONS:
             raise ValueError(f"version {version} of principals is unknown")
-        found = decode(DefaultPrincipalData, version, data[_PRINCIPAL_VERSION.size :])
+        found = decode(PrincipalData, version, data[_PRINCIPAL_VERSION.size :])
         host = str(ip_address(envelope.client_host_address))
     except (struct.error, DecodeError, ValueError) as error:
         raise PrincipalDeserializationFailure(f"an envelope names no client: {error}") from error
-    return Caller(Principal(found.type, found.name, found.token_authenticated), host)
+    groups = tuple(found.groups)
+    return Caller(Principal(found.type, found.name, found.token_authenticated, groups), host)
 
 
 def opened(response: EnvelopeResponse, answer: type[Message], key: int, version: int) -> Message:

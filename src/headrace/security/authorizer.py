@@ -112,10 +112,10 @@ class StandardAuthorizer:
     ) -> Verdict:
         """Return the decision with its cause."""
         state = self._state
-        key = (caller, operation, kind, name)
+        key = (caller.principal, caller.host, operation, kind, name)
         verdict = state.verdicts.get(key)
         if verdict is None:
-            verdict = self._judge(state.index, *key)
+            verdict = self._judge(state.index, caller, operation, kind, name)
             state.remember(key, verdict)
         return verdict
 
@@ -152,7 +152,7 @@ class StandardAuthorizer:
         return _NO_RULE
 
 
-_Question = tuple[Caller, Operation, ResourceType, str]
+_Question = tuple[Principal, str, Operation, ResourceType, str]
 
 
 class _State:

@@ -17,7 +17,7 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
     is_token_authenticated: bool = False
     """True if the client used a delegation token, with which it cannot create others."""
     groups: tuple[str, ...] = ()
-    """The groups that a token or certificate names. An envelope cannot carry them."""
+    """The groups that a token or certificate names."""
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
