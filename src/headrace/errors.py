@@ -30,6 +30,10 @@ class HeadraceError(Exception):
     """The exit code of a command that ends with this error."""
 
 
+class InvalidTls(HeadraceError):
+    """Keys or certificates that cannot be used."""
+
+
 class CannotListen(HeadraceError):
     """An address is taken, or belongs to another machine."""
 

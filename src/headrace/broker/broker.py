@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from headrace.runtime.clock import Clock
     from headrace.runtime.tasks import Tasks
     from headrace.security.access import Authorizer
+    from headrace.security.node_tls import NodeTls
     from headrace.settings.broker import BrokerSettings
     from headrace.storage.directories import LogDirectories
 
@@ -57,6 +58,8 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     flusher: "Flusher"
     authorizer: "Authorizer | None" = None
     """Decides what clients may do; None grants everything."""
+    tls: "NodeTls | None" = None
+    """The certificates of the listeners."""
     # Metadata and topics.
     metadata_answers: "MetadataAnswers"
     topic_creation: "TopicCreation"

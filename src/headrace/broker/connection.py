@@ -297,6 +297,8 @@ class Connection:
         if 0 <= size <= self._frame_bytes_max:
             return
         opening = bytes(data[position : position + 4])
+        if opening.startswith(_TLS_OPENINGS):
+            raise HostileFrame(f"it speaks TLS, and the listener {self.listener} has none")
         if opening in _OTHER_PROTOCOLS:
             raise HostileFrame(f"it speaks {_OTHER_PROTOCOLS[opening]} to a Kafka port")
         is_usual = self._frame_bytes_max == self.buffers.request_bytes_max
@@ -320,7 +322,7 @@ class Connection:
         elif self._is_muted and self._watched and not _has_lost_its_peer(self.fd):
             self._end_while_muted()
         elif _has_lost_its_peer(self.fd):
-            if self._waiting and not self._stash and not self._sock.recv(1, socket.MSG_PEEK):
+            if self._waiting and self._is_at_end():
                 self.close()
                 return
             self._watched = False  # Or the loss would be reported again and again.
@@ -328,10 +330,14 @@ class Connection:
 
     def _end_while_muted(self) -> None:
         """Close if the peer has sent its last byte; requests before the end are served first."""
-        if not self._stash and not self._sock.recv(1, socket.MSG_PEEK):
+        if self._is_at_end():
             self.close()
             return
         self._ready.pause(self.fd)
+
+    def _is_at_end(self) -> bool:
+        """Return whether a lost peer has sent nothing else."""
+        return not self._stash and not self._sock.recv(1, socket.MSG_PEEK)
 
     # --- out --------------------------------------------------------------------------------
 
@@ -575,8 +581,6 @@ _OTHER_PROTOCOLS = {
     b"POST": "HTTP",
     b"PUT ": "HTTP",
     b"HEAD": "HTTP",
-    b"\x16\x03\x01\x02": "TLS",
-    b"\x16\x03\x01\x00": "TLS",
-    b"\x16\x03\x01\x01": "TLS",
     b"SSH-": "SSH",
 }
+_TLS_OPENINGS = (b"\x16\x03\x01", b"\x16\x03\x03")

@@ -61,6 +61,7 @@ from headrace.replication.partitions import Partitions
 from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
+from headrace.security.node_tls import NodeTls
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.listener_security import listener_security, own_listener_value
 from headrace.storage.directories import LogDirectories
@@ -111,6 +112,7 @@ class Node:
         self.wake_ups = WakeUps(loop)
         self.partitions = Partitions(self.wake_ups.changed)
         self._peers: list[BrokerChannels] = []
+        self._tls = NodeTls(settings)
         self._inter_broker_listener = settings.inter_broker_listener
         self._own_login = own_login_of(settings)
         self.registered_schemas = RegisteredSchemas(
@@ -202,6 +204,8 @@ class Node:
         endpoints = []
         for listener in settings.broker_listeners:
             _, port = self.server.bind(listener.name, listener.host, listener.port)
+            if (tls := self._tls.of(listener.name)) is not None:
+                self.server.secure(listener.name, tls)
             advertised = settings.advertised.get(listener.name, listener)
             endpoints.append(endpoint_of(settings, advertised, port))
         return endpoints
@@ -378,6 +382,7 @@ class Node:
             partitions=self.partitions,
             flusher=self.flusher,
             authorizer=self.quorum_node.authorizer,
+            tls=self._tls,
             metadata_answers=MetadataAnswers(),
             topic_creation=TopicCreation(controller, configs, self.tasks),
             produce_shapes=self.produce_shapes,
@@ -523,6 +528,7 @@ class Node:
             self._followed_settings = settings
             self.quorum_node.controller.settings = settings
             self.server.limits = _limits(settings)
+            self._tls.follow(settings)
 
     def _follow_rules(self) -> None:
         """Forget what clients were allowed to do under older rules."""
@@ -557,6 +563,12 @@ class Node:
         self._start_audit()
         self.maintenance.start(self.broker.share_coordinator.prune)
         self.broker.isr_changes.start()
+        if self._tls.is_used:
+            self.tasks.every(
+                lambda: self.settings.headrace_ssl_reload_interval_ms,
+                lambda: self._tls.follow(self.settings),
+                "reload of certificates",
+            )
 
     # --- stop ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from headrace.errors import InvalidConfig, KafkaError
+from headrace.errors import KafkaError
 from headrace.metadata.features import SUPPORTED
 from headrace.metadata.image import Endpoint
 from headrace.protocol.message import Message
@@ -43,8 +43,6 @@ def endpoint_of(settings: BrokerSettings, listener: Listener, bound_port: int) -
     """Return the address of a listener for other machines; its port may be any free one."""
     host = _reachable_host() if listener.is_every_interface else listener.host
     protocol = listener_security(settings, listener.name).protocol
-    if protocol.has_tls:
-        raise InvalidConfig(f"listeners: {listener} uses TLS, which no port speaks yet")
     return Endpoint(listener.name, host, listener.port or bound_port, protocol)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from headrace.broker.connection import Connection
 from headrace.broker.connection_rates import ConnectionRates
 from headrace.broker.frame_buffers import FrameBuffers, Frames
+from headrace.broker.handshakes import Handshakes
 from headrace.broker.ready_sockets import ReadySockets
 from headrace.quotas.rates import Windows
 from headrace.runtime.addresses import bound_socket
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from headrace.broker.produce.rounds import ProduceRound
+    from headrace.security.tls import ListenerTls
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +85,8 @@ class Server:
         self._take = round_.take
         self._ready = ReadySockets(loop, round_)
         self._sockets: dict[str, socket.socket] = {}
+        self._tls: dict[str, ListenerTls] = {}
+        self.handshakes = Handshakes(loop, self._handshake_ended)
         self._per_host: Counter[str] = Counter()
         self._held: set[str] = set()
         self._per_listener: Counter[str] = Counter()
@@ -115,6 +119,10 @@ class Server:
         self.rates.exempt_listener = limits.protected_listener
         self.rates.limit(None if rate == _INT_MAX else rate, of_listeners)
 
+    def secure(self, listener: str, tls: "ListenerTls") -> None:
+        """Serve a listener with TLS."""
+        self._tls[listener] = tls
+
     def bind(self, listener: str, host: str, port: int) -> tuple[str, int]:
         """Bind an address without serving it yet; port 0 takes any that is free."""
         sock, bound_port = bound_socket(host, port)
@@ -138,6 +146,7 @@ class Server:
         """Accept no more connections and close the existing ones."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self.handshakes.close()
         for sock in self._sockets.values():
             self._loop.remove_reader(sock.fileno())
             sock.close()
@@ -178,6 +187,9 @@ class Server:
                 "max.connections reached, accepting no connections", extra={"listener": listener}
             )
             self._hold(listener, sock)  # Until a connection is closed.
+            return False
+        if listener in self._tls and not self.handshakes.has_room:
+            self._hold(listener, sock)  # Until a handshake ends.
             return False
         wait_ms = self._next_ms.get(listener, 0) - self._now_ms()
         if wait_ms <= 0:
@@ -254,7 +266,24 @@ class Server:
             client.setsockopt(
                 socket.SOL_SOCKET, socket.SO_RCVBUF, limits.socket_receive_buffer_bytes
             )
-        connection = Connection(
+        connection = self._connection(client, peer, listener)
+        if connection is None:
+            return
+        if (gate := self._gates.get(listener)) is not None:
+            gate.admit(connection)
+        self.connections.add(connection)
+        self._per_host[host] += 1
+        self._per_listener[listener] += 1
+        self.accepted += 1
+
+    def _connection(
+        self, client: socket.socket, peer: tuple[str, int], listener: str
+    ) -> Connection | None:
+        """Return a connection of the listener's kind; None if its client is already gone."""
+        tls = self._tls.get(listener)
+        if tls is not None:
+            return self._tls_connection(client, peer, listener, tls)
+        return Connection(
             client,
             peer,
             listener,
@@ -265,12 +294,37 @@ class Server:
             dispatch=self._dispatch,
             on_close=self._forget,
         )
-        if (gate := self._gates.get(listener)) is not None:
-            gate.admit(connection)
-        self.connections.add(connection)
-        self._per_host[host] += 1
-        self._per_listener[listener] += 1
-        self.accepted += 1
+
+    def _tls_connection(
+        self, client: socket.socket, peer: tuple[str, int], listener: str, tls: "ListenerTls"
+    ) -> Connection | None:
+        """Return a connection that begins a handshake."""
+        from headrace.broker.tls_connection import TlsConnection  # Only TLS needs OpenSSL.
+
+        try:
+            secured = tls.server.wrap_socket(
+                client, server_side=True, do_handshake_on_connect=False
+            )
+        except OSError:
+            client.close()
+            return None
+        return TlsConnection(
+            secured,
+            peer,
+            listener,
+            handshakes=self.handshakes,
+            principal_of=tls.principal_of,
+            loop=self._loop,
+            ready=self._ready,
+            buffers=self._buffers,
+            take=self._take,
+            dispatch=self._dispatch,
+            on_close=self._forget,
+        )
+
+    def _handshake_ended(self) -> None:
+        if self._held:
+            self._accept_again()
 
     def _forget(self, connection: Connection) -> None:
         self.connections.discard(connection)

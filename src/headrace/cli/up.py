@@ -26,6 +26,7 @@ from headrace.runtime.addresses import address_text
 from headrace.runtime.mounts import file_system
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.broker_loading import load
+from headrace.settings.listener_security import listener_security
 from headrace.settings.properties import Property, parse_assignment, read_entries
 
 if TYPE_CHECKING:
@@ -290,11 +291,17 @@ def advised(error: HeadraceError) -> str:
 
 
 def _warn_of_open_listeners(settings: BrokerSettings) -> None:
-    for listener in settings.broker_listeners:
-        if not listener.host.startswith(_LOOPBACK):
+    """Warn once of each listener that strangers can use or overhear."""
+    for listener in (*settings.broker_listeners, *settings.controller_listeners):
+        protocol = listener_security(settings, listener.name).protocol
+        if listener.host.startswith(_LOOPBACK) or protocol.has_tls:
+            continue
+        fields = {"listener": str(listener)}
+        if protocol.has_sasl:
+            _log.warning("listener accepts logins without encryption", extra=fields)
+        else:
             _log.warning(
-                "listener open to the network without authentication or encryption",
-                extra={"listener": str(listener)},
+                "listener open to the network without authentication or encryption", extra=fields
             )
 
 

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headrace.security.key_stores import InvalidTls
+from headrace.errors import InvalidTls
 
 _KEY, _CERTIFICATE = 1, 2
 _SUM_BYTES = _SALT_BYTES = 20

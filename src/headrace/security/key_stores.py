@@ -4,17 +4,13 @@ from pathlib import Path
 
 import msgspec
 
-from headrace.errors import HeadraceError
+from headrace.errors import InvalidTls
 from headrace.settings.listener_security import JKS, PEM, TlsSettings
 
 _PEM_START = b"-----BEGIN "
 _KEY_MARK = b"PRIVATE KEY-----"
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _PKCS12_START = b"\x30"
-
-
-class InvalidTls(HeadraceError):
-    """Keys or certificates that cannot be used."""
 
 
 class TlsMaterial(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from headrace.security.key_stores import InvalidTls
+from headrace.errors import InvalidTls
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates

@@ -8,10 +8,11 @@ import ssl
 import time
 from typing import NamedTuple
 
+from headrace.errors import InvalidTls
 from headrace.runtime.memory_files import memory_file
 from headrace.security.certificate_names import Certificate, certificates_in, read_certificate
 from headrace.security.cipher_suites import by_version
-from headrace.security.key_stores import InvalidTls, TlsMaterial, read_material
+from headrace.security.key_stores import TlsMaterial, read_material
 from headrace.security.principal_mapping import PrincipalMapping
 from headrace.security.principals import ANONYMOUS, USER, Principal
 from headrace.settings.listener_security import TlsSettings
@@ -39,13 +40,22 @@ class TlsContexts(NamedTuple):
 class ListenerTls:
     """The contexts of one listener in force."""
 
-    def __init__(self, listener: str, settings: TlsSettings, *, is_between_nodes: bool) -> None:
+    def __init__(
+        self,
+        listener: str,
+        settings: TlsSettings,
+        *,
+        is_between_nodes: bool,
+        names_principals: bool = True,
+    ) -> None:
         """Read the files; raise `InvalidTls` if they cannot be used.
 
-        Between nodes, a certificate must be trusted by the listener's own truststore.
+        Between nodes, a certificate must be trusted by the listener's own truststore. With logins
+        by SASL certificates name no principals.
         """
         self.listener = listener
         self._is_between_nodes = is_between_nodes
+        self._names_principals = names_principals
         self._mapping = PrincipalMapping(settings.principal_mapping_rules)
         self._contexts = self._made(settings, read_material(settings))
         if is_between_nodes:
@@ -72,10 +82,10 @@ class ListenerTls:
         """The context for connections to the same listener of other nodes."""
         return self._contexts.client
 
-    def principal_of(self, connection: ssl.SSLObject) -> Principal:
+    def principal_of(self, connection: ssl.SSLSocket | ssl.SSLObject) -> Principal:
         """Return the principal of a client; raise `NoMatchingRule` if no rule names it."""
         der = connection.getpeercert(binary_form=True)
-        if der is None:
+        if der is None or not self._names_principals:
             return ANONYMOUS
         return Principal(USER, self._mapping.name_of(read_certificate(der).subject))
 

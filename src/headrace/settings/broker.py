@@ -223,6 +223,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     headrace_ssl_crl_location: Annotated[str | None, fixed(STRING),
         "A PEM file with the certificate revocation lists of the trusted authorities. Revoked "
         "certificates are rejected, and all of an authority without a valid list."] = None
+    headrace_ssl_reload_interval_ms: Annotated[int, fixed(LONG, at_least(1)),
+        "Interval at which key, certificate and revocation files are checked for changes."
+    ] = 10_000
 
     # Logins by SASL; listener.name.NAME. or listener.name.NAME.MECHANISM. may come before a name.
     sasl_enabled_mechanisms: Annotated[tuple[str, ...], per_broker(LIST),

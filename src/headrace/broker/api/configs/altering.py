@@ -6,15 +6,18 @@ loggers, which are never stored.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.broker.api.registry import Call
 from headrace.controller.requests import error_in
-from headrace.errors import InvalidRequest, KafkaError
+from headrace.errors import InvalidConfig, InvalidRequest, InvalidTls, KafkaError
 from headrace.metadata.image import ResourceType
 from headrace.security import acls
 from headrace.security.acls import Operation
 from headrace.security.rights import for_each
+
+if TYPE_CHECKING:
+    from headrace.broker.broker import Broker
 
 ALTERING_RIGHTS = (
     for_each(Operation.ALTER_CONFIGS, acls.ResourceType.TOPIC, "topics"),
@@ -44,6 +47,7 @@ async def alter_each(
                 )
             if one.resource_type == ResourceType.BROKER and one.resource_name:
                 check_is_this_node(one.resource_name, call.broker.node_id)
+                _check_certificates(call.broker, one.configs)
         except KafkaError as error:
             errors[place] = error
         else:
@@ -56,6 +60,17 @@ async def alter_each(
         response = await call.ask_controller(wanted)
         errors |= dict(zip(stored, map(error_in, response.responses), strict=True))
     return [_row(new_row, one, errors[place]) for place, one in enumerate(resources)]
+
+
+def _check_certificates(broker: "Broker", configs: Any) -> None:
+    """Raise unless this node can use the keys and certificates of changed listeners."""
+    if broker.tls is None:
+        return
+    changes = {one.name: one.value for one in configs if one.value is not None}
+    try:
+        broker.tls.check(broker.settings, changes)
+    except (InvalidTls, InvalidConfig) as error:
+        raise InvalidRequest(str(error)) from error
 
 
 def _row(new_row: Callable[..., R], resource: Any, error: KafkaError | None) -> R:
