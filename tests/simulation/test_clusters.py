@@ -25,6 +25,8 @@ class PowerCutAndKills(Storm):
         for node in others:  # The first one leads all partitions alone, below the minimum ISR.
             node.stop()
         await asyncio.sleep(2.0)
+        for node in others:
+            node.kill()  # The last one cannot stop cleanly without a quorum.
         first.cut_power()
         for node in others:
             node.start()

@@ -64,6 +64,7 @@ from headrace.runtime.tasks import Tasks
 from headrace.security.node_tls import NodeTls
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.listener_security import listener_security, own_listener_value
+from headrace.storage.checkpoints import LAST_BROKER_EPOCH, UNKNOWN_BROKER_EPOCH
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ABANDON_S = 5.0
+_CATCH_UP_S = 5.0
 
 
 class Doors(NamedTuple):
@@ -317,12 +319,24 @@ class Node:
             self.endpoints,
             log_dirs=[directory.id for directory in self.directories.online],
             rack=settings.broker_rack,
-            previous_broker_epoch=self.directories.previous_broker_epoch,
+            previous_broker_epoch=await self._previous_epoch(),
         )
         timeout_s = settings.initial_broker_registration_timeout_ms / 1000
         self.broker_epoch = await self.metadata.run(node.register_broker(registration, timeout_s))
         self.directories.note_registration(self.broker_epoch)
         await self.metadata.wait_for(self._is_registered)
+
+    async def _previous_epoch(self) -> int:
+        """Return the epoch up to which no data is lost, -1 for none.
+
+        From here until the new epoch is known, a death of the process leaves a note of that.
+        """
+        previous = self.directories.previous_broker_epoch
+        if previous == LAST_BROKER_EPOCH:
+            previous = await self.metadata.run(self.quorum_node.registered_epoch(_CATCH_UP_S))
+        if previous != UNKNOWN_BROKER_EPOCH:
+            self.directories.note_registration(LAST_BROKER_EPOCH)
+        return previous
 
     def _is_registered(self, image: MetadataImage) -> bool:
         broker = image.brokers.get(self.node_id)

@@ -133,6 +133,12 @@ class MetadataQuorum:
     def high_watermark(self) -> int:
         return self.log.high_watermark
 
+    @property
+    def is_caught_up(self) -> bool:
+        """True if this node has all records that its leader knew to be committed."""
+        known = self._core.high_watermark
+        return known is not None and self.log.high_watermark >= known
+
     # --- life -----------------------------------------------------------------------------------
 
     def start(self) -> None:

@@ -42,6 +42,7 @@ _log = logging.getLogger(__name__)
 
 _FIRST_BOOTSTRAP_ID = -2
 _REGISTER_AGAIN_S = 0.5
+_CATCH_UP_LOOK_S = 0.02
 _MAINTENANCE_INTERVAL_S = 60.0
 
 
@@ -199,6 +200,18 @@ class QuorumNode:
         self.controller.broker_registered(request.broker_id)
         self.lifecycle.start()
         return epoch
+
+    async def registered_epoch(self, timeout_s: float) -> int:
+        """Return the epoch in which the newest metadata have this broker, -1 for none.
+
+        The metadata may be older if the node does not catch up in time.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while not self.quorum.is_caught_up and loop.time() < deadline:
+            await asyncio.sleep(_CATCH_UP_LOOK_S)
+        broker = self.controller.image.brokers.get(self.settings.node_id)
+        return -1 if broker is None else broker.epoch
 
     async def close(self) -> None:
         """Leave the quorum: another voter is asked to lead, then everything is closed."""

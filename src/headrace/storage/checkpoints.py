@@ -23,6 +23,8 @@ LOCK = ".lock"
 
 _VERSION = "0"
 UNKNOWN_BROKER_EPOCH = -1
+LAST_BROKER_EPOCH = -2
+"""The epoch with which the metadata have the broker, whatever it is."""
 
 
 class CorruptCheckpoint(HeadraceError):
@@ -37,6 +39,9 @@ def encode_lines(lines: list[str]) -> bytes:
 def decode_lines(content: bytes) -> list[str]:
     if not content:
         return []  # Kafka creates the file before its first entry.
+    if not content.endswith(b"\n"):
+        # A power cut may have cut the last number, which would still be a number.
+        raise CorruptCheckpoint("its last line is incomplete")
     version, *rest = content.decode(errors="replace").splitlines() or [""]
     if version != _VERSION:
         raise CorruptCheckpoint(f"version {version!r} is not known")
@@ -124,7 +129,10 @@ def encode_registration(broker_epoch: int, boot_id: str) -> bytes:
 
 
 def decode_registration(content: bytes, boot_id: str) -> int:
-    """The epoch of a broker that registered since the machine started, -1 if it was before that."""
+    """The epoch of a broker that registered since the machine started.
+
+    LAST_BROKER_EPOCH means that it died while it registered, and -1 that the boot is another one.
+    """
     try:
         found = msgspec.json.decode(content, type=_Registration)
     except msgspec.DecodeError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headrace.errors import KafkaError, KafkaStorageError
 from headrace.protocol.uuids import ZERO, Uuid, is_reserved, to_text
 from headrace.runtime import chance, files, thread_pools
-from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
+from headrace.storage.checkpoints import LAST_BROKER_EPOCH, UNKNOWN_BROKER_EPOCH
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import CheckpointPlan, LogDirectory
 from headrace.storage.flushing import FlushPlan
@@ -102,9 +102,12 @@ class LogDirectories:
     def previous_broker_epoch(self) -> int:
         """The epoch in which the node stopped without loss; -1 if data may be lost.
 
-        Nothing is lost by a clean stop, and by the death of the process alone.
+        Nothing is lost by a clean stop, and by the death of the process alone. A process that died
+        while it registered may not know its epoch, so the result is LAST_BROKER_EPOCH.
         """
         epochs = {directory.previous_broker_epoch for directory in self.online}
+        if LAST_BROKER_EPOCH in epochs and UNKNOWN_BROKER_EPOCH not in epochs:
+            return LAST_BROKER_EPOCH
         return epochs.pop() if len(epochs) == 1 else UNKNOWN_BROKER_EPOCH
 
     def note_registration(self, broker_epoch: int) -> None:

@@ -37,7 +37,17 @@ def test_a_checkpoint_that_is_not_there_or_empty_has_no_offsets(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "content", ["1\n0\n", "0\n", "0\nx\n", "0\n2\na 0 5\n", "0\n1\na 0\n", "0\n1\na x 5\n", "\xff"]
+    "content",
+    [
+        "1\n0\n",
+        "0\n",
+        "0\nx\n",
+        "0\n2\na 0 5\n",
+        "0\n1\na 0\n",
+        "0\n1\na x 5\n",
+        "0\n1\na 0 5",
+        "\xff",
+    ],
 )
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, content: str) -> None:
     path = tmp_path / "checkpoint"

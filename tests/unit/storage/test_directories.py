@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import KafkaStorageError
 from headrace.runtime import files
-from headrace.storage.checkpoints import read_offsets
+from headrace.storage.checkpoints import LAST_BROKER_EPOCH, read_offsets
 from headrace.storage.config import LogConfig
 from headrace.storage.directories import DirectoryLost, LogDirectories, Wanted
 from headrace.storage.log import Log
@@ -285,6 +285,14 @@ def test_a_restarted_machine_may_have_lost_data(
     del node
     monkeypatch.setattr(files, "boot_id", lambda: "another boot")
     assert opened(paths).previous_broker_epoch == -1
+
+
+def test_a_process_that_dies_while_it_registers_loses_nothing(paths: list[str]) -> None:
+    node = opened(paths)
+    node.note_registration(12)
+    node.directories[0].note_registration(LAST_BROKER_EPOCH)
+    del node
+    assert opened(paths).previous_broker_epoch == LAST_BROKER_EPOCH
 
 
 def test_one_new_directory_among_old_ones_counts_as_lost_data(paths: list[str]) -> None:
