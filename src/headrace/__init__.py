@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.client.async_producer import AsyncDelivery as AsyncDelivery
     from headrace.client.async_producer import AsyncProducer as AsyncProducer
     from headrace.client.chunks import ChunkedRecordTooLarge as ChunkedRecordTooLarge
+    from headrace.client.connection_profiles import profile as profile
     from headrace.client.consumer import CommitFailed as CommitFailed
     from headrace.client.consumer import Consumer as Consumer
     from headrace.client.consumer import DeserializationFailed as DeserializationFailed
@@ -55,6 +56,7 @@ _HOMES = {
     "TopicPartition": "client.consumer",
     "TransactionAborted": "client.producer_transactions",
     "murmur2": "client.partitioners",
+    "profile": "client.connection_profiles",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx2
 import pytest
 from confluent_kafka.admin import (
     AdminClient,
@@ -14,15 +15,19 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from headrace import Consumer, Producer, TopicPartition, profile
+from headrace.cli.main import main
 from headrace.client.addresses import Address
 from headrace.client.admin import Admin
 from headrace.client.connection import Connection
+from headrace.client.connection_profiles import Given, settings_for, write
 from headrace.client.security import Security, TlsFailed
 from headrace.errors import IllegalSaslState, SaslAuthenticationFailed
 from headrace.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 from tests.integration.cli.commands import Done, run
 from tests.processes.kafka import KafkaRelease
 from tests.processes.nodes import HOST, Kafka, Node, eventually, free_port
+from tests.processes.rest_proxies import proxy, registry
 
 SESSION_MS = 2000
 PASSWORD = "a, b=c \u00e4"
@@ -37,6 +42,7 @@ LOGINS = {
     "SCRAM-SHA-512": {"sasl.mechanism": "SCRAM-SHA-512"},
     "OAUTHBEARER": UNSECURED,
 }
+CONNECTION = "Endpoint=sb://shop.example/;SharedAccessKeyName=a;SharedAccessKey=s="
 PERSON = {"sasl.username": "ada", "sasl.password": PASSWORD}
 
 
@@ -103,9 +109,10 @@ def guarded_settings(node: Node, ports: Mapping[str, int], tls: Path) -> dict[st
         settings |= {
             # Backslashes in a properties file are escapes, as in Java.
             f"{login}.plain.sasl.jaas.config": f"{security}.plain.PlainLoginModule required"
-            f' user_ada="{PASSWORD.encode("ascii", "backslashreplace").decode()}";'.replace(
+            f' user_ada="{PASSWORD.encode("ascii", "backslashreplace").decode()}"'.replace(
                 "\\xe4", "\\u00e4"
-            ),
+            )
+            + f' user_$ConnectionString="{CONNECTION}";',
             f"{login}.scram-sha-256.sasl.jaas.config": f"{security}.scram.ScramLoginModule"
             " required;",
             f"{login}.scram-sha-512.sasl.jaas.config": f"{security}.scram.ScramLoginModule"
@@ -280,3 +287,59 @@ def test_a_wrong_password_ends_every_command(guarded: Guarded, words: tuple[str,
     done = command(guarded, "SASL_PLAINTEXT", *words, *options)
     assert done.code == 1
     assert "login of 'ada'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol", "options", "secret"),
+    [
+        ("event-hubs", "SASL_SSL", (), CONNECTION),
+        ("confluent-cloud", "SASL_SSL", ("--username", "ada"), PASSWORD),
+        ("msk-scram", "SASL_SSL", ("--username", "ada"), PASSWORD),
+        ("redpanda-cloud", "SASL_SSL", ("--username", "ada"), PASSWORD),
+        ("aiven", "SASL_SSL", ("--username", "ada"), PASSWORD),
+        ("aiven", "SSL", ("--certificate", "client.crt", "--key", "client.key"), ""),
+        ("hdinsight", "PLAINTEXT", (), ""),
+    ],
+)
+def test_profiles_of_services_log_in_to_listeners_like_theirs(
+    guarded: Guarded,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    protocol: str,
+    options: tuple[str, ...],
+    secret: str,
+) -> None:
+    """CLD-4, CLD-6: commands and clients, with the address in the profile."""
+    monkeypatch.setenv("HEADRACE_PROFILES", str(tmp_path))
+    monkeypatch.setenv("SERVICE_SECRET", secret)
+    is_plain = protocol == "PLAINTEXT"
+    address = guarded.node.address if is_plain else guarded.address(protocol)
+    given = [str(guarded.tls / one) if one.startswith("client.") else one for one in options]
+    given += [] if is_plain else ["--ca", str(guarded.tls / "ca.crt")]
+    given += ["--password-env", "SERVICE_SECRET"] if secret else []
+    added = main(["profile", "add", "it", "--kind", kind, "--bootstrap", address, *given])
+    assert added == 0
+    topic = f"{kind}-{protocol}".lower()
+    config = ["--command-config", str(tmp_path / "it.properties")]
+    assert main(["topics", "create", topic, *config]) == 0
+    with Producer(profile("it")) as producer:
+        producer.send(topic, "hello")
+    with Consumer(profile("it")) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        assert [record.value() for record in consumer.poll(30)] == [b"hello"]
+
+
+def test_a_profile_serves_the_rest_proxy_and_the_registry(
+    guarded: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CLD-4"""
+    monkeypatch.setenv("HEADRACE_PROFILES", str(tmp_path))
+    address = guarded.address("SASL_SSL")
+    given = Given(address, "ada", PASSWORD, ca=str(guarded.tls / "ca.crt"))
+    path = write("it", "redpanda-cloud", settings_for("redpanda-cloud", given))
+    monkeypatch.setenv("HEADRACE_COMMAND_CONFIG", str(path))
+    with proxy(address, tmp_path / "proxy.log") as rest:
+        assert httpx2.get(f"{rest.url}/topics", timeout=60).status_code == 200
+    with registry(address, tmp_path / "registry.log") as schemas:
+        assert httpx2.get(f"{schemas.url}/subjects", timeout=60).json() == []

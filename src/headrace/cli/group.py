@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "roles": "List roles, grant and revoke them, list their members.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
     "tokens": "Create, list, renew and expire delegation tokens.",
+    "profile": "Write and show settings for managed Kafka services.",
     "certs": "Make certificates for development, show any certificate.",
     "log": "Dump the files of a log as text, list segments and directories.",
     "cluster": "Describe a cluster, check its health, elect leaders, change controllers.",

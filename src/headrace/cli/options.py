@@ -174,17 +174,28 @@ def bootstrap_option(command: _Command) -> _Command:
         "--bootstrap",
         "-b",
         envvar=BOOTSTRAP_VARIABLE,
-        default=DEFAULT_BOOTSTRAP,
-        show_default=True,
+        default=_default_bootstrap,
+        show_default=DEFAULT_BOOTSTRAP,
         metavar="HOST:PORT,...",
-        help=f"Brokers to connect to first; also from {BOOTSTRAP_VARIABLE}.",
+        help=f"Brokers to connect to first; also from {BOOTSTRAP_VARIABLE}, or from"
+        " bootstrap.servers in --command-config.",
     )(command)
+
+
+def _default_bootstrap() -> str:
+    """Return the address in the file of `--command-config`, which is parsed first."""
+    context = click.get_current_context(silent=True)
+    path = context.params.get("command_config") if context is not None else None
+    # While options are parsed, click marks those without a value by an object of its own.
+    given = client_properties(path) if isinstance(path, str) else {}
+    return given.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
 
 
 def command_config_option(command: _Command) -> _Command:
     """`--command-config`: client settings such as logins and certificates."""
     return click.option(
         "--command-config",
+        is_eager=True,
         envvar="HEADRACE_COMMAND_CONFIG",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",

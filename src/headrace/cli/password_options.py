@@ -27,19 +27,19 @@ class PasswordOptions(msgspec.Struct, frozen=True):
     password_file: Path | None = None
     password_env: str | None = None
 
-    def read(self, user: str) -> str:
-        """Return the password; raise if the source has none."""
+    def read(self, user: str, *, repeated: bool = True) -> str:
+        """Return the password; raise if the source has none. A new one is entered twice."""
         sources = [self.from_stdin, self.password_file is not None, self.password_env is not None]
         if sum(sources) > 1:
             raise click.UsageError(
                 "give one of --password-stdin, --password-file and --password-env"
             )
-        password = self._read(user)
+        password = self._read(user, repeated=repeated)
         if not password:
             raise HeadraceError("the password is empty")
         return password
 
-    def _read(self, user: str) -> str:
+    def _read(self, user: str, *, repeated: bool) -> str:
         if self.password_file is not None:
             return _of_file(self.password_file)
         if self.password_env is not None:
@@ -54,7 +54,7 @@ class PasswordOptions(msgspec.Struct, frozen=True):
                 " --password-file or --password-env"
             )
         asked: str = click.prompt(
-            f"Password of {user}", hide_input=True, confirmation_prompt=True, err=True
+            f"Password of {user}", hide_input=True, confirmation_prompt=repeated, err=True
         )
         return asked
 

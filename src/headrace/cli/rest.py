@@ -9,7 +9,12 @@ import click
 from headrace.cli.defaults import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, DEFAULT_REST
 from headrace.cli.extras import require
 from headrace.cli.listener_options import ListenerOptions, listener_options, warn_of_exposure
-from headrace.cli.options import log_format_option, name_value
+from headrace.cli.options import (
+    client_properties,
+    command_config_option,
+    log_format_option,
+    name_value,
+)
 
 if TYPE_CHECKING:
     from headrace.rest.settings import RestSettings
@@ -37,6 +42,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--registry", metavar="URL", help="Schema registry, such as http://127.0.0.1:8081.")
 @click.option("--config", type=_FILE, help="A kafka-rest.properties file with Confluent's names.")
+@command_config_option
 @click.option(
     "--set",
     "-s",
@@ -53,6 +59,7 @@ def command(
     listen: str,
     registry: str | None,
     config: Path | None,
+    command_config: str | None,
     assignments: tuple[tuple[str, str], ...],
     log_format: str,
     access: ListenerOptions,
@@ -78,7 +85,9 @@ def command(
 
     configure(log_format, ())
     end_with_parent()
-    settings = settings_of(_properties(bootstrap, registry, config, dict(assignments)))
+    settings = settings_of(
+        _properties(bootstrap, registry, config, command_config, dict(assignments))
+    )
     address = ListenAddress.parse(listen)
     authentication, tls = access.authentication(), access.tls()
     warn_of_exposure(address, authentication, tls, "read, write and delete topics")
@@ -89,17 +98,31 @@ def command(
 
 
 def _properties(
-    bootstrap: str | None, registry: str | None, config: Path | None, assigned: dict[str, str]
+    bootstrap: str | None,
+    registry: str | None,
+    config: Path | None,
+    command_config: str | None,
+    assigned: dict[str, str],
 ) -> dict[str, str]:
-    """Return the properties of the file, overridden by options."""
+    """Return the properties of the files, overridden by options."""
     from headrace.settings.properties import read
 
-    properties = {} if config is None else read(str(config))
+    properties = _of_clients(client_properties(command_config))
+    if config is not None:
+        properties |= read(str(config))
     if bootstrap is not None:
         properties["bootstrap.servers"] = bootstrap
     if registry is not None:
         properties["schema.registry.url"] = registry
     return {**properties, **assigned}
+
+
+def _of_clients(settings: dict[str, str]) -> dict[str, str]:
+    """Return the settings of clients under the names of the proxy."""
+    return {
+        name if name == "bootstrap.servers" else f"client.{name}": value
+        for name, value in settings.items()
+    }
 
 
 def _announce_to_programs(url: str, settings: "RestSettings") -> None:

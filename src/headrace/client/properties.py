@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.client import java_security
+from headrace.client import aws_tokens, java_security
 from headrace.errors import HeadraceError
 from headrace.settings.definitions import nearest
 
@@ -71,11 +71,17 @@ def with_librdkafkas_names(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def for_librdkafka(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename security settings; a token becomes a function that returns it."""
+    """Rename security settings; a token, or a region to sign for, becomes a function."""
     given = with_librdkafkas_names(properties)
     token = given.pop(TOKEN, None)
     if token is not None:
         given["oauth_cb"] = lambda _: (str(token), time.time() + _TOKEN_LIFETIME_S)
+    region = given.pop(AWS_REGION, None)
+    if region is not None:
+        given["oauth_cb"] = lambda _: (
+            aws_tokens.msk_token(str(region)),
+            time.time() + aws_tokens.LIFETIME_S,
+        )
     return given
 
 
@@ -116,6 +122,9 @@ def _kilobytes(value: Any) -> int:
 TOKEN = "sasl.oauthbearer.token"
 """A token for OAUTHBEARER; librdkafka takes only a function, which no file can hold."""
 
+AWS_REGION = "sasl.oauthbearer.aws.region"
+"""The region of an Amazon MSK cluster, whose tokens are signed for each login."""
+
 _TOKEN_LIFETIME_S = 3600
 """Interval after which librdkafka reads the token again; brokers check its expiry."""
 
@@ -127,6 +136,7 @@ _OWN_NAMES = (
     "chunk.memory",
     "chunk.timeout.ms",
     TOKEN,
+    AWS_REGION,
 )
 
 _JAVA_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headrace.client import aws_tokens
 from headrace.client.addresses import Address, BrokerUnreachable
-from headrace.client.properties import InvalidProperty, names, unknown, with_librdkafkas_names
+from headrace.client.properties import (
+    AWS_REGION,
+    InvalidProperty,
+    names,
+    unknown,
+    with_librdkafkas_names,
+)
 from headrace.security.sasl import Exchange, oauthbearer, plain, scram
 
 if TYPE_CHECKING:
@@ -221,6 +228,8 @@ def _token_source(given: Mapping[str, Any]) -> Callable[[], str]:
     """Return a function for the token: the given one, or a new unsecured one each time."""
     if token := given.get("sasl.oauthbearer.token"):
         return lambda: str(token)
+    if region := given.get(AWS_REGION):
+        return lambda: aws_tokens.msk_token(str(region))
     if _is_true(given.get("enable.sasl.oauthbearer.unsecure.jwt", False)):
         config = dict(
             part.partition("=")[::2]
