@@ -13,6 +13,8 @@ class ListedRights:
     def __init__(self, *rights: Right) -> None:
         self.rights = rights
         self.version = 0
+        self.refused = ""
+        """A user without any right."""
         self.asked: list[Right] = []
 
     def allows(
@@ -25,7 +27,7 @@ class ListedRights:
         is_audited: bool = True,
     ) -> bool:
         self.asked.append((operation, kind, name))
-        return (operation, kind, name) in self.rights
+        return caller.principal.name != self.refused and (operation, kind, name) in self.rights
 
     def allows_any(self, caller: Caller, operation: Operation, kind: ResourceType) -> bool:
         return any(right[:2] == (operation, kind) for right in self.rights)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from headrace.protocol.schemas.fetch import FetchRequest, FetchResponse
 from headrace.protocol.schemas.produce import ProduceRequest, ProduceResponse
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest, ShareFetchResponse
 from headrace.security.access import Access
-from headrace.security.principals import ANONYMOUS
+from headrace.security.principals import ANONYMOUS, USER, Principal
 from headrace.settings.broker_loading import load
 from headrace.storage.reading import LogSlice
 from headrace.storage.topic_partition import TopicPartition
@@ -80,7 +80,9 @@ class GuardedNode:
     """A node with one topic, where every right must be granted by the test."""
 
     def __init__(self, node: Node) -> None:
+        self.node = node
         self.broker = node.broker
+        self.peer = FixedPeer()
         self.rights = ListedRights()
         self.connection = Answered()
         msgspec.structs.force_setattr(self.broker, "authorizer", self.rights)
@@ -89,6 +91,21 @@ class GuardedNode:
     def grant(self, *rights: Right) -> None:
         self.rights.rights = rights
         self.rights.version += 1
+
+    @contextmanager
+    def client(self, name: str) -> Iterator[None]:
+        """Ask as another user."""
+        usual = self.peer, self.connection
+        self.peer, self.connection = FixedPeer(Principal(USER, name)), Answered()
+        self.connection.principal = self.peer.principal
+        yield
+        self.peer, self.connection = usual
+
+    async def creates(self, name: str) -> bool:
+        """Return whether a topic exists when all topics under way have been created."""
+        while self.broker.topic_creation.under_way:
+            await asyncio.sleep(0)
+        return name in self.broker.image.topics
 
     async def create_topic(self, name: str = TOPIC) -> None:
         if name not in self.broker.image.topics:
@@ -113,7 +130,7 @@ class GuardedNode:
     async def _ask(self, entry: Entry, request: Any, version: int) -> Any:
         handler = entry.handler()
         decoded = decode(handler.request_type, version, encode(request, version))
-        call = Call(self.broker, FixedPeer(), version, "unit")
+        call = Call(self.broker, self.peer, version, "unit")
         try:
             answer = handler.function(decoded, call)
             if isinstance(answer, Awaitable):

@@ -1,7 +1,5 @@
 """Every API with a client that has no right, and with one that has the stated rights."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +27,7 @@ from tests.builders.api_requests import (
     TRANSACTION,
     requests_for,
 )
-from tests.builders.guarded_nodes import GuardedNode, codes_in, guarded_node, request_type_of
+from tests.builders.guarded_nodes import GuardedNode, codes_in, request_type_of
 
 ENTRIES = sorted(APIS.values(), key=lambda entry: entry.key)
 TOPIC_CODE, GROUP_CODE = TopicAuthorizationFailed.code, GroupAuthorizationFailed.code
@@ -135,12 +133,6 @@ FOR_AUTHENTICATED_CLIENTS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DEL
 """The APIs that refuse a client without a login before they ask for rights."""
 
 
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[GuardedNode]:
-    async with guarded_node(tmp_path) as found:
-        yield found
-
-
 def stated(entry: Entry) -> Rights:
     rights = registration_of(entry.function()).rights
     assert rights is not None, f"{entry.key.name} does not declare its rights"
@@ -178,36 +170,36 @@ def test_every_api_declares_its_rights(entry: Entry) -> None:
     stated(entry)
 
 
-async def test_a_client_without_rights_is_refused_by_every_api(node: GuardedNode) -> None:
+async def test_a_client_without_rights_is_refused_by_every_api(guarded: GuardedNode) -> None:
     """SEC-5: with Kafka's codes, and without a change of anything."""
-    before = node.state
-    found = {entry.key.name: await refusals(node, entry) for entry in ENTRIES}
+    before = guarded.state
+    found = {entry.key.name: await refusals(guarded, entry) for entry in ENTRIES}
     assert {name: codes for name, codes in found.items() if codes} == KAFKAS_REFUSALS
-    assert node.state == before
+    assert guarded.state == before
 
 
-async def test_a_client_with_the_stated_rights_is_served_by_every_api(node: GuardedNode) -> None:
+async def test_a_client_with_the_stated_rights_is_served_by_every_api(guarded: GuardedNode) -> None:
     """SEC-5: the rights of the reference are enough."""
     refused = {}
     for entry in ENTRIES:
-        node.grant(*grants(stated(entry)))
-        if found := await refusals(node, entry):
+        guarded.grant(*grants(stated(entry)))
+        if found := await refusals(guarded, entry):
             refused[entry.key.name] = found
     assert refused == {}
 
 
-async def test_apis_ask_for_the_rights_that_they_state_and_no_others(node: GuardedNode) -> None:
+async def test_apis_ask_for_the_rights_that_they_state_and_no_others(guarded: GuardedNode) -> None:
     """SEC-5: a request may fail before it asks for the second one, so all are granted as well."""
     missing, unknown = {}, {}
     for entry in ENTRIES:
         if entry.key is ApiKey.DESCRIBE_TRANSACTIONS:
-            await node.begin_transaction()
+            await guarded.begin_transaction()
         rights = stated(entry)
-        node.rights.asked.clear()
+        guarded.rights.asked.clear()
         for granted in ([], grants(rights)):
-            node.grant(*granted)
-            await answers(node, entry)
-        asked = {(operation, kind) for operation, kind, _ in node.rights.asked}
+            guarded.grant(*granted)
+            await answers(guarded, entry)
+        asked = {(operation, kind) for operation, kind, _ in guarded.rights.asked}
         known = set().union(SHOWN.get(entry.key, ()), *map(alternatives, rights))
         unknown[entry.key.name] = asked - known
         if entry.key not in FOR_AUTHENTICATED_CLIENTS:
