@@ -154,6 +154,11 @@ class GuardedNode:
         data = memoryview(await connection.answered)
         return decode(response_type, version, data[9 if version >= flexible_from else 8 :])
 
+    def start_produce(self, frame: bytes, version: int) -> None:
+        """Begin to serve a Produce request that follows eight bytes of its frame."""
+        call = DirectCall(self.broker, cast(Any, self.connection), int(ApiKey.PRODUCE), version, 7)
+        produce(memoryview(bytearray(frame)), 8, call)
+
     @property
     def state(self) -> object:
         """All that requests could change."""
