@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from headrace.errors import InvalidRequest, KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from headrace.errors import (
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.runtime.eager import finish_each
 from headrace.security.acls import Operation, ResourceType
@@ -54,7 +60,8 @@ def partition_of(broker: "Broker", access: "Access", topic_id: "Uuid", index: in
     topic = broker.partitions.by_id.get(topic_id)
     if topic is None:
         raise UnknownTopicId("no topic has this id")
-    access.check(Operation.READ, ResourceType.TOPIC, topic.name)
+    if not access.allows(Operation.READ, ResourceType.TOPIC, topic.name):
+        raise TopicAuthorizationFailed("the client may not read the topic")  # Without its name.
     return topic.led(index)
 
 
