@@ -191,6 +191,7 @@ class UnitBroker:
         self.metrics = Metrics()
         self.replication_throttles = ReplicationThrottles(self.clock, Windows())
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
+        self.tls = None  # It serves no encrypted listener.
         self.metadata_answers = MetadataAnswers()
         self.configs = TopicConfigs(settings, node_id, cast(Any, None))
         shared = cast(Any, self.controller)
