@@ -114,12 +114,12 @@ class AclIndex:
 
     def _of(self, principal: Principal, kind: ResourceType) -> "list[_Patterns]":
         """Return the rules of each subject that the principal is."""
-        names = [f"{principal.type}:{principal.name}"]
+        keys = [(kind, f"{principal.type}:{principal.name}")]
         if principal.groups:
-            names += [f"{GROUP}:{group}" for group in principal.groups]
-        names.append(_EVERY_USER)
+            keys += [(kind, f"{GROUP}:{group}") for group in principal.groups]
+        keys.append((kind, _EVERY_USER))
         subjects = self._subjects
-        return [subjects[kind, name] for name in names if (kind, name) in subjects]
+        return [subjects[key] for key in keys if key in subjects]
 
 
 class _Rule(NamedTuple):

@@ -128,7 +128,9 @@ class StandardAuthorizer:
 
     def is_super_user(self, principal: Principal) -> bool:
         names = self._super_users
-        return str(principal) in names or any(
+        if f"{principal.type}:{principal.name}" in names:
+            return True
+        return bool(principal.groups) and any(
             f"{GROUP}:{group}" in names for group in principal.groups
         )
 
