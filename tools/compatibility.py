@@ -58,6 +58,9 @@ LIMITS = (
     "that receives metrics. Older connections see them after a reconnect.",
     "Records of a share group that wait for their dead letter (*archiving*) stay so when Kafka "
     "4.3 opens the directory. It has no dead letters, and does not deliver these records again.",
+    "A quota of an IP address names the address. Kafka also accepts the name of a host.",
+    "A request that alters the quotas of an entity twice leaves them as they are. Kafka answers "
+    "the same error, and applies the first change.",
     "Texts of error messages are our own; codes are Kafka's.",
 )
 

@@ -35,6 +35,20 @@ The names are Kafka's, and Kafka's own `server.properties` works. `--data`, `--l
 and `--set` override the file. A misspelt name is an error that names the nearest property. A
 property of Kafka that has no effect here is accepted with a warning that has the reason.
 
+A value may come from a file, a directory or the environment, so that secrets stay out of the file:
+
+```properties
+config.providers=file,env
+config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
+config.providers.file.param.allowed.paths=/etc/headrace
+config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
+delegation.token.secret.key=${file:/etc/headrace/secrets.properties:tokens}
+broker.rack=${env:RACK}
+```
+
+Kafka's DirectoryConfigProvider reads whole files: `${dir:/run/secrets:password}`. A reference
+without a value is an error, where Kafka uses its text as the value. Values are read at the start.
+
 `python tools/settings.py` writes this page.
 """
 

@@ -10,6 +10,9 @@ import pytest
 from headrace.client.admin import Admin
 from headrace.client.quotas import ClientQuota
 from headrace.client.users import ScramUser
+from headrace.metadata.log.first_users import parse_first_user
+from headrace.metadata.records import decode_batches
+from headrace.protocol.schemas.records.metadata import UserScramCredentialRecord
 from headrace.security.sasl.scram import Mechanism
 from tests.conftest import watch
 from tests.interop.conftest import PATIENT
@@ -90,6 +93,17 @@ def login(directory: Path, user: str, password: str, *, by_token: bool = False) 
         f"sasl.jaas.config={module}\nrequest.timeout.ms=5000\ndefault.api.timeout.ms=8000\n"
     )
     return str(path)
+
+
+def own_login(token_id: str, secret: str) -> dict[str, str]:
+    """The settings of our own client for a login by a token."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": token_id,
+        "sasl.password": secret,
+        "sasl.tokenauth": "true",
+    }
 
 
 def can_log_in(tools: KafkaTools, guarded: Guarded, config: str) -> bool:
@@ -211,6 +225,8 @@ def test_kafka_delegation_tokens_manages_tokens(both: Both, tools: KafkaTools) -
 
     by_token = login(directory, token_id, secret, by_token=True)
     assert can_log_in(tools, ours, by_token)
+    with Admin(ours.login_address, own_login(token_id, secret)) as admin:
+        assert admin.nodes.describe().brokers
     at = ("--bootstrap-server", ours.login_address, "--command-config", by_token)
     refused = tools.try_run("kafka-delegation-tokens", *at, *create)
     assert "UnsupportedByAuthenticationException" in refused.text
@@ -252,6 +268,36 @@ def test_a_directory_that_kafka_formats_with_a_user_lets_that_user_log_in_here(
     assert can_log_in(tools, ours, login(directory, "ada", "pencil"))
 
 
+SALT = "MDEyMzQ1Njc4OWFiY2RlZg=="
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        f"SCRAM-SHA-256=[name=ada,iterations=5000,salt={SALT},password=pencil]",
+        f'SCRAM-SHA-512=[name="ada",salt="{SALT}",password="p = encil"]',
+        f"SCRAM-SHA-256=[name=ada,saltedpassword={SALT},salt={SALT}]",
+        f"SCRAM-SHA-512=[saltedpassword={SALT},iterations=16384,salt={SALT},name=a b]",
+    ],
+)
+def test_every_form_of_a_first_user_gives_kafkas_record(
+    kafka_release: KafkaRelease, tmp_path: Path, user: str
+) -> None:
+    """SEC-5"""
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        f"process.roles=controller\nnode.id=1\nlog.dirs={tmp_path / 'data'}\n"
+        "listeners=CONTROLLER://127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:1\n"
+    )
+    options = ("--standalone", "-t", "AnchorClusterAAAAAAAAA", "-c", str(properties))
+    kafka_release.run("kafka-storage", "format", *options, "--add-scram", user)
+    content = (tmp_path / "data" / "bootstrap.checkpoint").read_bytes()
+    records = [record for batch in decode_batches(content) for record in batch.records]
+    (theirs,) = [one for one in records if isinstance(one, UserScramCredentialRecord)]
+    assert parse_first_user(user) == theirs
+
+
 def test_a_directory_that_we_format_with_a_user_lets_that_user_log_in_to_kafka(
     both: Both, tools: KafkaTools
 ) -> None:
@@ -285,6 +331,8 @@ def test_users_quotas_and_tokens_of_each_are_in_force_in_the_other(
     assert (users(theirs), quotas(theirs)) == listed
     assert can_log_in(tools, theirs, ada)
     assert can_log_in(tools, theirs, by_token)
+    with Admin(theirs.login_address, own_login(token_id, secret)) as admin:
+        assert admin.nodes.describe().brokers
     assert token_in(tokens(tools, theirs, ada, *OF_ADA), "ada") == (token_id, secret)
     add_user(theirs, "bob", "pw2")
     configs(tools, theirs, "--alter", "--add-config", "producer_byte_rate=7", *of_ada)

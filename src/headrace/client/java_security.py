@@ -13,6 +13,9 @@ from headrace.errors import HeadraceError
 _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
 _LOGIN = re.compile(r"\.(Plain|Scram)LoginModule\s+(?:required|requisite|sufficient|optional)\b")
 
+DELEGATION_TOKEN = "sasl.tokenauth"
+"""The option tokenauth of a ScramLoginModule, as a property."""
+
 _PEM_NAMES = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -38,7 +41,7 @@ def translated(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def login(text: str) -> dict[str, str]:
-    """Parse name and password of a JAAS line with PlainLoginModule or ScramLoginModule."""
+    """Parse the login of a JAAS line with PlainLoginModule or ScramLoginModule."""
     options = {
         name: re.sub(r"\\(.)", r"\1", double) or single or bare
         for name, double, single, bare in _OPTION.findall(text)
@@ -48,7 +51,10 @@ def login(text: str) -> dict[str, str]:
             "sasl.jaas.config needs PlainLoginModule or ScramLoginModule, username and password; or"
             " set sasl.username and sasl.password, or sasl.oauthbearer.token"
         )
-    return {"sasl.username": options["username"], "sasl.password": options["password"]}
+    found = {"sasl.username": options["username"], "sasl.password": options["password"]}
+    if options.get("tokenauth", "").lower() == "true":
+        found[DELEGATION_TOKEN] = "true"
+    return found
 
 
 def _trust(given: dict[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,11 @@ def with_librdkafkas_names(properties: Mapping[str, Any]) -> dict[str, Any]:
 def for_librdkafka(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Rename security settings; a token, or a region to sign for, becomes a function."""
     given = with_librdkafkas_names(properties)
+    if str(given.pop(DELEGATION_TOKEN, False)).lower() == "true":
+        raise InvalidProperty(
+            "producers and consumers cannot log in by a delegation token, because librdkafka does "
+            "not support it; commands and clients of administration can"
+        )
     token = given.pop(TOKEN, None)
     if token is not None:
         given["oauth_cb"] = lambda _: (str(token), time.time() + _TOKEN_LIFETIME_S)
@@ -125,6 +130,9 @@ TOKEN = "sasl.oauthbearer.token"
 AWS_REGION = "sasl.oauthbearer.aws.region"
 """The region of an Amazon MSK cluster, whose tokens are signed for each login."""
 
+DELEGATION_TOKEN = java_security.DELEGATION_TOKEN
+"""True if the login by SCRAM is by a delegation token, which librdkafka does not support."""
+
 _TOKEN_LIFETIME_S = 3600
 """Interval after which librdkafka reads the token again; brokers check its expiry."""
 
@@ -137,6 +145,7 @@ _OWN_NAMES = (
     "chunk.timeout.ms",
     TOKEN,
     AWS_REGION,
+    DELEGATION_TOKEN,
 )
 
 _JAVA_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {

@@ -18,6 +18,7 @@ from headrace.client import aws_tokens
 from headrace.client.addresses import Address, BrokerUnreachable
 from headrace.client.properties import (
     AWS_REGION,
+    DELEGATION_TOKEN,
     InvalidProperty,
     names,
     unknown,
@@ -50,6 +51,8 @@ class Sasl(msgspec.Struct, frozen=True, kw_only=True):
     username: str = ""
     password: str = ""
     token: Callable[[], str] | None = None
+    by_delegation_token: bool = False
+    """True if the name is the id of a delegation token, and the password its secret."""
 
     def exchange(self) -> Exchange:
         """Start a new authentication for one connection."""
@@ -65,6 +68,7 @@ class Sasl(msgspec.Struct, frozen=True, kw_only=True):
                     self.username,
                     self.password,
                     secrets.token_urlsafe(_NONCE_BYTES),
+                    by_token=self.by_delegation_token,
                 )
 
     def __repr__(self) -> str:
@@ -221,6 +225,7 @@ def _sasl(given: Mapping[str, Any]) -> Sasl:
         mechanism=mechanism,
         username=str(given["sasl.username"]),
         password=str(given["sasl.password"]),
+        by_delegation_token=_is_true(given.get(DELEGATION_TOKEN, False)),
     )
 
 

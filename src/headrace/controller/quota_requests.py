@@ -16,14 +16,12 @@ from headrace.protocol.schemas.alter_client_quotas import (
 )
 from headrace.protocol.schemas.records.metadata import ClientQuotaRecord, EntityData
 from headrace.quotas.validation import check_entity, check_value
-from headrace.security.acls import Operation
 
 
 def alter_client_quotas(
     image: MetadataImage, request: AlterClientQuotasRequest, context: Context
 ) -> Decision[AlterClientQuotasResponse]:
     """Change the quotas of each entity; an error of one entity leaves that entity as it is."""
-    context.access.check_on_cluster(Operation.ALTER_CONFIGS)
     records: dict[Entity, list[VersionedRecord]] = {}
     errors: dict[Entity, KafkaError | None] = {}
     for entry in request.entries:

@@ -29,7 +29,6 @@ from headrace.protocol.schemas.records.metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from headrace.security.acls import Operation
 from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism
 from headrace.security.scram_credentials import (
     STORED_ITERATIONS_MAX,
@@ -43,7 +42,6 @@ _Entry = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     image: MetadataImage, request: AlterUserScramCredentialsRequest, context: Context
 ) -> Decision[AlterUserScramCredentialsResponse]:
-    context.access.check_on_cluster(Operation.ALTER)
     records: dict[str, Message] = {}
     errors: dict[str, KafkaError] = {}
     entries: list[_Entry] = [*request.deletions, *request.upsertions]

@@ -125,8 +125,7 @@ class ControllerImage(msgspec.Struct, frozen=True):
 class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata of the cluster after the record at `offset` of `epoch`.
 
-    ACLs, credentials and delegation tokens are kept as records, so that snapshots preserve them
-    although no part of the node uses them yet.
+    ACLs, credentials and delegation tokens are kept as records.
     """
 
     topics: Mapping[str, TopicImage] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.client.properties import InvalidProperty
+from headrace.client.properties import InvalidProperty, for_librdkafka
 from headrace.client.security import Sasl, Security, Tls
 
 LOGIN = {"sasl.username": "ada", "sasl.password": "secret"}
@@ -42,6 +42,23 @@ def test_a_login_for_java_is_understood() -> None:
         }
     )
     assert security.sasl == Sasl(mechanism="SCRAM-SHA-256", username="ada", password='a "b"; c')
+
+
+def test_a_login_by_a_delegation_token_is_marked_for_the_broker() -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    login = f'{module} required username="id" password="hmac" tokenauth="true";'
+    protocol = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256"}
+    ours = {"sasl.username": "id", "sasl.password": "hmac", "sasl.tokenauth": "true"}
+    for given in ({"sasl.jaas.config": login}, ours):
+        sasl = Security.of({**protocol, **given}).sasl
+        assert sasl is not None
+        assert next(sasl.exchange()).endswith(b",tokenauth=true")
+
+
+def test_librdkafka_refuses_a_login_by_a_delegation_token() -> None:
+    with pytest.raises(InvalidProperty, match="cannot log in by a delegation token"):
+        for_librdkafka({**LOGIN, "sasl.tokenauth": "true"})
+    assert for_librdkafka({**LOGIN, "sasl.tokenauth": "false"}) == LOGIN
 
 
 def test_pem_stores_for_java_are_understood() -> None:

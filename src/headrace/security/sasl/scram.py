@@ -19,6 +19,9 @@ ITERATIONS_MIN = 4096
 ITERATIONS_MAX = 1_000_000
 """A hostile server must not keep a client computing for hours."""
 
+TOKEN_AUTH = "tokenauth"
+"""The extension of clients that log in with a delegation token."""
+
 _NO_CHANNEL_BINDING = "n,,"
 
 
@@ -41,10 +44,15 @@ class _Challenge(NamedTuple):
     iterations: int
 
 
-def authenticate(mechanism: Mechanism, username: str, password: str, nonce: str) -> Exchange:
-    """Prove knowledge of the password, and verify the server's proof."""
+def authenticate(
+    mechanism: Mechanism, username: str, password: str, nonce: str, *, by_token: bool = False
+) -> Exchange:
+    """Prove knowledge of the password, and verify the server's proof.
+
+    With `by_token` the name is the id of a delegation token.
+    """
     name = username.replace("=", "=3D").replace(",", "=2C")
-    first = f"n={name},r={nonce}"
+    first = f"n={name},r={nonce}" + (f",{TOKEN_AUTH}=true" if by_token else "")
     answer = (yield f"{_NO_CHANNEL_BINDING}{first}".encode()).decode(errors="replace")
     challenge = _challenge(answer, nonce)
     binding = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()

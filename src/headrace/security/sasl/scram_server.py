@@ -17,12 +17,9 @@ import msgspec
 
 from headrace.errors import SaslAuthenticationFailed
 from headrace.security.principals import USER, Principal
-from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism
+from headrace.security.sasl.scram import ITERATIONS_MIN, TOKEN_AUTH, Mechanism
 from headrace.security.sasl.server import Login, LoginRejected, decoded
 from headrace.security.scram_credentials import ScramCredential
-
-TOKEN_AUTH = "tokenauth"
-"""The extension of clients that log in with a delegation token."""
 
 _NAME_CHARS_MAX = 1024
 _SALT_BYTES = 24
