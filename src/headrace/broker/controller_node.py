@@ -13,6 +13,7 @@ from headrace.raft import replicas as raft
 from headrace.runtime import files
 from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.tasks import Tasks
+from headrace.security.node_tls import NodeTls
 from headrace.settings.broker import BrokerSettings
 from headrace.storage.checkpoints import LOCK
 
@@ -28,6 +29,7 @@ class ControllerNode:
     ) -> None:
         self.settings = settings
         self.endpoints: list[Endpoint] = []
+        self._tls = NodeTls(settings)
         self.metrics_address = ""
         self.stopping = asyncio.Event()
         self.quorum_node: QuorumNode
@@ -72,8 +74,15 @@ class ControllerNode:
             background=self._tasks.in_thread,
             decisions=None if self._audit is None else self._audit.events,
             logins=logins.by_listener if logins is not None else None,
+            tls=self._tls,
         )
         self.quorum_node.on_failure(self.stopping.set)
+        if self._tls.is_used:
+            self._tasks.every(
+                lambda: settings.headrace_ssl_reload_interval_ms,
+                lambda: self._tls.follow(settings),
+                "reload of certificates",
+            )
         if self._audit is not None:
             self._audit.start()
         await self.quorum_node.start([sock for _, sock in bound])

@@ -114,9 +114,9 @@ class Node:
         self.wake_ups = WakeUps(loop)
         self.partitions = Partitions(self.wake_ups.changed)
         self._peers: list[BrokerChannels] = []
-        self._tls = NodeTls(settings)
         self._inter_broker_listener = settings.inter_broker_listener
         self._own_login = own_login_of(settings)
+        self._tls = NodeTls(settings)
         self.registered_schemas = RegisteredSchemas(
             self.partitions, self._channels("schemas"), settings.headrace_schemas_topic
         )
@@ -291,6 +291,7 @@ class Node:
             resources=self.directories.resources if thread is None else None,
             decisions=None if self._audit is None else self._audit.events,
             logins=logins.by_listener if logins is not None else None,
+            tls=self._tls,
         )
         self.metadata = ClusterMetadata(self.quorum_node, self.loop, thread)
         # Without its metadata log a node can change nothing, so it ends.
@@ -451,6 +452,7 @@ class Node:
                 self._inter_broker_listener,
                 client_id,
                 self._own_login,
+                self._tls.of(self._inter_broker_listener),
             )
         )
         return self._peers[-1]

@@ -115,8 +115,8 @@ class TlsConnection(Connection):
 
     def _greets(self) -> bool:
         """Return whether the first byte begins a TLS handshake; a lost peer sends none."""
-        self._has_greeted = True
         opening = socket.socket.recv(self._sock, 1, socket.MSG_PEEK)
+        self._has_greeted = True
         return not opening or opening[0] == _HANDSHAKE
 
     def _refuse(self, reason: str) -> None:

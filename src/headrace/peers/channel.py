@@ -11,8 +11,9 @@ decides whether to send them again.
 
 import asyncio
 import logging
+import ssl
 from collections import deque
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.errors import SaslAuthenticationFailed, UnsupportedVersion
 from headrace.peers.logging_in import log_in
@@ -24,6 +25,9 @@ from headrace.protocol.codec import DecodeError, decode
 from headrace.protocol.framing import encode_request, read_response_header
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from headrace.security.tls import ListenerTls
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +59,13 @@ class Channel:
         *,
         negotiates_versions: bool = True,
         login: OwnLogin | None = None,
+        tls: "ListenerTls | None" = None,
     ) -> None:
+        """`tls` has the certificates of this node for the peer's listener; None for plaintext."""
         self.host = host
         self.port = port
+        self._tls = tls
+        self._is_distrusted = False  # The last handshake failed, which the log reports.
         self._login = login
         self._is_rejected = False  # The peer rejected the last login, which the log reports.
         self._client_id = client_id
@@ -160,21 +168,38 @@ class Channel:
 
     async def _open(self) -> "_Connection":
         loop = asyncio.get_running_loop()
+        secured: dict[str, Any] = {}
+        if self._tls is not None:
+            secured = {"ssl": self._tls.client, "server_hostname": self.host}
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(repr(self)), self.host, self.port
+                    lambda: _Connection(repr(self)), self.host, self.port, **secured
                 )
                 if self._negotiates_versions:
                     await connection.negotiate(self._client_id)
                 if self._login is not None:
                     await self._log_in(connection, self._login)
+        except ssl.SSLError as error:
+            raise self._distrusted(error) from error
         except (OSError, TimeoutError) as error:
             refused = isinstance(error, ConnectionRefusedError)
             reason = "connection refused" if refused else str(error) or "no answer"
             raise PeerUnreachable(f"cannot reach {self}: {reason}", is_refused=refused) from error
         self._connection = connection
+        self._is_distrusted = False
         return connection
+
+    def _distrusted(self, error: ssl.SSLError) -> PeerUnreachable:
+        """Return the error of a failed handshake; the first of them is logged."""
+        reason = error.reason or str(error)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = error.verify_message
+        if not self._is_distrusted:
+            self._is_distrusted = True
+            fields = {"peer": repr(self), "reason": reason}
+            _log.error("TLS to another node failed, retrying", extra=fields)
+        return PeerUnreachable(f"no TLS connection to {self}: {reason}")
 
     async def _renew(self, connection: "_Connection") -> "_Connection":
         """Log in again on an open connection, behind the requests under way."""

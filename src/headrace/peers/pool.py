@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from headrace.metadata.image import MetadataImage
     from headrace.peers.channel import Channel
     from headrace.peers.own_login import OwnLogin
+    from headrace.security.tls import ListenerTls
 
 REQUEST_TIMEOUT_S = 30.0
 
@@ -36,9 +37,11 @@ class BrokerChannels:
         listener: str,
         client_id: str,
         login: "OwnLogin | None" = None,
+        tls: "ListenerTls | None" = None,
     ) -> None:
         self._image = image
         self._login = login
+        self._tls = tls
         self._listener = listener
         self._client_id = client_id
         self._channels: dict[int, Channel] = {}
@@ -82,7 +85,12 @@ class BrokerChannels:
         from headrace.peers.channel import Channel  # A node that is alone has no peers.
 
         return Channel(
-            host, port, client_id, negotiates_versions=negotiates_versions, login=self._login
+            host,
+            port,
+            client_id,
+            negotiates_versions=negotiates_versions,
+            login=self._login,
+            tls=self._tls,
         )
 
 

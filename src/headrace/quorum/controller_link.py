@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.raft.messages import Leadership
     from headrace.security.principals import Caller
+    from headrace.security.tls import ListenerTls
 
 TIMEOUT_S = 30.0
 _PAUSE_S = 0.02
@@ -47,9 +48,11 @@ class ControllerLink:
         quorum: "MetadataQuorum",
         controller: "Controller",
         login: "OwnLogin | None" = None,
+        tls: "ListenerTls | None" = None,
     ) -> None:
         self._quorum = quorum
         self._login = login
+        self._tls = tls
         self._controller = controller
         self._client_id = str(quorum.node_id)
         self._channels: dict[tuple[str, int, bool], Channel] = {}
@@ -145,7 +148,8 @@ class ControllerLink:
         if channel is None:
             from headrace.peers.channel import Channel  # A node that is alone needs none.
 
-            channel = self._channels[key] = Channel(host, port, self._client_id, login=self._login)
+            channel = Channel(host, port, self._client_id, login=self._login, tls=self._tls)
+            self._channels[key] = channel
         return channel
 
 

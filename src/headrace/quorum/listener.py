@@ -10,7 +10,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.controller.requests import DECIDED, OF_NODES
 from headrace.errors import (
@@ -46,9 +46,14 @@ from headrace.protocol.schemas.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.quorum.controller_link import OF_TOOLS
 from headrace.quorum.envelopes import caller_in, sealed
 from headrace.quorum.peer_login import PeerLogin
+from headrace.quorum.tls_acceptor import TlsAcceptor
 from headrace.security.principals import ANONYMOUS, UNKNOWN_CALLER, Caller
 from headrace.security.sasl.authentication import NoLoginRequest
 from headrace.security.sasl.listener import ListenerLogins
+
+if TYPE_CHECKING:
+    from headrace.security.node_tls import NodeTls
+    from headrace.security.tls import ListenerTls
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +94,11 @@ class ControllerListener:
         serve: Serve,
         check_forwarder: CheckForwarder = forward_freely,
         logins: ControllerLogins | None = None,
+        tls: "NodeTls | None" = None,
     ) -> None:
         self._serve = serve
+        self._tls = tls
+        self._acceptors: list[TlsAcceptor] = []
         self._logins = logins
         self._check_forwarder = check_forwarder
         self._servers: list[asyncio.Server] = []
@@ -100,18 +108,27 @@ class ControllerListener:
         """Accept connections on bound sockets; `names` are their listeners, in the same order."""
         loop = asyncio.get_running_loop()
         for number, sock in enumerate(sockets):
-            connected = partial(self._connected, names[number] if names else "")
+            name = names[number] if names else ""
+            connected = partial(self._connected, name)
+            tls = None if self._tls is None else self._tls.of(name)
+            if tls is not None:
+                secured = partial(self._connected, name, tls)
+                self._acceptors.append(TlsAcceptor(sock, tls, secured))
+                continue
             self._servers.append(await loop.create_server(connected, sock=sock))
 
     def close(self) -> None:
         for server in self._servers:
             server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         for connection in list(self._connections):
             connection.close()
         self._servers.clear()
+        self._acceptors.clear()
 
-    def _connected(self, listener: str) -> "_Connection":
-        connection = _Connection(self._serve, self._check_forwarder, self._connections)
+    def _connected(self, listener: str, tls: "ListenerTls | None" = None) -> "_Connection":
+        connection = _Connection(self._serve, self._check_forwarder, self._connections, tls)
         if self._logins is not None and listener in self._logins.by_listener:
             connection.demand_login(self._logins, listener)
         return connection
@@ -121,9 +138,14 @@ class _Connection(asyncio.Protocol):
     """One peer: frames are served in order, and reading pauses while too many wait."""
 
     def __init__(
-        self, serve: Serve, check_forwarder: CheckForwarder, open_: "dict[_Connection, None]"
+        self,
+        serve: Serve,
+        check_forwarder: CheckForwarder,
+        open_: "dict[_Connection, None]",
+        tls: "ListenerTls | None" = None,
     ) -> None:
         self._serve = serve
+        self._tls = tls
         self._check_forwarder = check_forwarder
         self._open = open_
         self._buffer = bytearray()
@@ -146,11 +168,24 @@ class _Connection(asyncio.Protocol):
         self._open[self] = None
         peer = transport.get_extra_info("peername")
         self._caller = Caller(ANONYMOUS, str(peer[0]) if peer else UNKNOWN_CALLER.host)
+        if self._tls is not None:
+            self._name_by_certificate(self._tls)
         if self._demanded is not None:
             logins, listener = self._demanded
             self._login = PeerLogin(
                 logins.by_listener[listener], logins.answer, str(peer), self._caller.host
             )
+
+    def _name_by_certificate(self, tls: "ListenerTls") -> None:
+        """Take the principal from the peer's certificate; close if no rule names it."""
+        try:
+            principal = tls.principal_of(self._transport.get_extra_info("ssl_object"))
+        except HeadraceError as error:
+            fields = {"peer": str(self._caller.host), "error": str(error)}
+            _log.warning("invalid request to the controller, connection closed", extra=fields)
+            self.close()
+        else:
+            self._caller = Caller(principal, self._caller.host)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open.pop(self, None)

@@ -6,7 +6,7 @@ order. So fetches have a channel of their own, which no vote has to wait for.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.errors import UnsupportedVersion
 from headrace.peers.channel import Channel
@@ -14,6 +14,9 @@ from headrace.peers.own_login import OwnLogin
 from headrace.peers.unreachable import PeerUnreachable
 from headrace.raft.effects import Request
 from headrace.raft.following import FETCHES
+
+if TYPE_CHECKING:
+    from headrace.security.tls import ListenerTls
 
 _REFUSALS_UNTIL_GONE = 2
 _REFUSED_AGAIN_S = 0.1
@@ -29,6 +32,7 @@ class QuorumNetwork:
         request_timeout_ms: int,
         on_refused: Callable[[int], None],
         login: OwnLogin | None = None,
+        tls: "ListenerTls | None" = None,
     ) -> None:
         """`on_refused` is called with a node at whose address no process listens any more.
 
@@ -39,6 +43,7 @@ class QuorumNetwork:
         self._timeout_s = request_timeout_ms / 1000
         self._on_refused = on_refused
         self._login = login
+        self._tls = tls
         self._channels: dict[tuple[str, int, bool], Channel] = {}
         self._reached: set[Channel] = set()
         """Channels to processes that were alive; only these can be found gone."""
@@ -103,7 +108,8 @@ class QuorumNetwork:
         key = host, port, is_fetch
         channel = self._channels.get(key)
         if channel is None:
-            channel = self._channels[key] = Channel(host, port, self._client_id, login=self._login)
+            channel = Channel(host, port, self._client_id, login=self._login, tls=self._tls)
+            self._channels[key] = channel
         return channel
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headrace.protocol.schemas.api_versions import ApiVersionsResponse
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.runtime.clock import Clock
+    from headrace.security.node_tls import NodeTls
     from headrace.security.principals import Caller
     from headrace.security.sasl.listener import ListenerLogins
 
@@ -45,17 +46,18 @@ class OtherNodes:
         *,
         is_controller: bool,
         logins: "Mapping[str, ListenerLogins] | None" = None,
+        tls: "NodeTls | None" = None,
     ) -> None:
         """`logins` has the controller listeners with SASL, by name."""
         self._quorum = quorum
         self._controller = controller
         self._listener = ControllerListener(
-            self.serve, self._check_forwarder, ControllerLogins(logins or {}, self._versions)
+            self.serve, self._check_forwarder, ControllerLogins(logins or {}, self._versions), tls
         )
         self.upkeep = ControllerUpkeep(controller, clock)
         self._watch: BrokerWatch | None = None
         if is_controller:
-            self._watch = BrokerWatch(quorum.node_id, self.upkeep.broker_gone)
+            self._watch = BrokerWatch(quorum.node_id, self.upkeep.broker_gone, tls)
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Serve the controller listeners on bound sockets, and watch the brokers."""

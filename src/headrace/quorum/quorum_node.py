@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headrace.quorum.other_nodes import OtherNodes
     from headrace.runtime.clock import Clock
     from headrace.security.authorizer import DecisionLog, StandardAuthorizer
+    from headrace.security.node_tls import NodeTls
     from headrace.security.principals import Caller
     from headrace.security.sasl.listener import ListenerLogins
     from headrace.settings.broker import BrokerSettings
@@ -72,12 +73,16 @@ class QuorumNode:
         resources: "Resources | None" = None,
         decisions: "DecisionLog | None" = None,
         logins: "Mapping[str, ListenerLogins] | None" = None,
+        tls: "NodeTls | None" = None,
     ) -> None:
         """`endpoints` are the advertised addresses of this node's controller listeners.
 
         `decisions` receives those of the authorizer. `logins` has the listeners with SASL, by name.
         """
         self.settings = settings
+        self._tls = tls
+        at_controllers = settings.controller_listener_names[0]
+        self._controller_tls = None if tls is None else tls.of(at_controllers)
         self._own_login = None if settings.is_single_node else self._make_own_login()
         self.is_controller = settings.is_controller
         log = MetadataLog.open(
@@ -125,7 +130,9 @@ class QuorumNode:
         self.quorum.on_leadership = self._led_by
         self.quorum.on_committed = self.controller.committed
         self.quorum.on_failure = self._failed
-        self.link = ControllerLink(self.quorum, self.controller, self._own_login)
+        self.link = ControllerLink(
+            self.quorum, self.controller, self._own_login, self._controller_tls
+        )
         self.lifecycle = BrokerLifecycle(
             self.link.ask_once,
             settings.node_id,
@@ -142,6 +149,7 @@ class QuorumNode:
             request_timeout_ms=self.settings.controller_quorum_request_timeout_ms,
             on_refused=self._refused,
             login=self._own_login,
+            tls=self._controller_tls,
         )
 
     def _make_own_login(self) -> "OwnLogin | None":
@@ -164,6 +172,7 @@ class QuorumNode:
             clock,
             is_controller=self.is_controller,
             logins=logins,
+            tls=self._tls,
         )
 
     def _make_authorizer(self, decisions: "DecisionLog | None") -> "StandardAuthorizer | None":

@@ -54,6 +54,11 @@ class NodeTls:
         """Return whether any listener has TLS."""
         return bool(self._listeners)
 
+    @property
+    def any(self) -> ListenerTls | None:
+        """Return the contexts of any listener; those between nodes are preferred."""
+        return next(reversed(self._listeners.values()), None)
+
     def of(self, listener: str) -> ListenerTls | None:
         """Return the contexts of a listener; None if it has no TLS."""
         return self._listeners.get(listener)
