@@ -158,6 +158,7 @@ def _token_rules(mechanism: "MechanismSettings") -> TokenRules:
         clock_skew_seconds=mechanism.value("sasl.oauthbearer.clock.skew.seconds"),
         scope_claim_name=mechanism.value("sasl.oauthbearer.scope.claim.name"),
         sub_claim_name=mechanism.value("sasl.oauthbearer.sub.claim.name"),
+        groups_claim_name=mechanism.value("headrace.sasl.oauthbearer.groups.claim.name"),
     )
 
 

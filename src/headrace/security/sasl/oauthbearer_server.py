@@ -112,6 +112,7 @@ class TokenRules(msgspec.Struct, frozen=True):
     clock_skew_seconds: int = 30
     scope_claim_name: str = "scope"
     sub_claim_name: str = "sub"
+    groups_claim_name: str = "groups"
 
 
 def login_by_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Login:
@@ -129,8 +130,10 @@ def login_by_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -
     if rules.expected_issuer is not None and claims.get("iss") != rules.expected_issuer:
         raise TokenRejected("the token has another issuer than sasl.oauthbearer.expected.issuer")
     _check_audience(claims.get("aud"), rules.expected_audience)
-    _scopes(claims, rules.scope_claim_name)
-    return Login(Principal(USER, _subject(claims, rules.sub_claim_name)), expires_ms)
+    _words(claims, rules.scope_claim_name)
+    subject = _subject(claims, rules.sub_claim_name)
+    groups = _words(claims, rules.groups_claim_name)
+    return Login(Principal(USER, subject, groups=groups), expires_ms)
 
 
 def _check_audience(audience: Any, expected: tuple[str, ...]) -> None:
@@ -151,9 +154,10 @@ def _subject(claims: Mapping[str, Any], name: str) -> str:
     return subject
 
 
-def _scopes(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    scope = claims.get(name)
-    found = scope.split() if isinstance(scope, str) else ([] if scope is None else scope)
+def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a claim that is a list of texts, or one text with spaces between them."""
+    claim = claims.get(name)
+    found = claim.split() if isinstance(claim, str) else ([] if claim is None else claim)
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise TokenRejected(f"the claim {name!r} of the token is no text")
     return tuple(found)
@@ -221,7 +225,7 @@ def validate_unsecured(token: str, rules: UnsecuredRules, now_ms: int) -> Login:
         raise TokenRejected("the token has expired")
     if issued_ms is not None and expires_ms <= issued_ms:
         raise TokenRejected("the token expires before it is issued")
-    scopes = _scopes(claims, rules.scope_claim_name)
+    scopes = _words(claims, rules.scope_claim_name)
     if missing := set(rules.required_scope) - set(scopes):
         wanted = " ".join(rules.required_scope)
         raise TokenRejected(f"the token lacks the scope {min(missing)}", missing_scope=wanted)

@@ -139,6 +139,11 @@ def test_issuer_and_audience_must_be_the_expected_ones() -> None:
             checked(rules, **changes)
 
 
+def test_a_token_may_name_groups() -> None:
+    assert checked(groups=["dev", "ops"]).principal.groups == ("dev", "ops")
+    assert checked(TokenRules(groups_claim_name="team"), team="dev").principal.groups == ("dev",)
+
+
 def test_claims_may_have_other_names() -> None:
     rules = TokenRules(sub_claim_name="client_id", scope_claim_name="scp")
     assert checked(rules, client_id="app", scp=["a", "b"]).principal.name == "app"
