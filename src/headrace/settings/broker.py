@@ -263,6 +263,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         "The claim of a token with the name of its principal."] = "sub"
     sasl_oauthbearer_clock_skew_seconds: Annotated[int, fixed(INT, at_least(0)),
         "Allowed difference between the clocks of this node and the issuer of tokens."] = 30
+    sasl_kerberos_principal_to_local_rules: Annotated[tuple[str, ...], per_broker(LIST),
+        "Rules from names of Kerberos to names of principals; the first that applies counts."
+    ] = ("DEFAULT",)
     headrace_sasl_oauthbearer_groups_claim_name: Annotated[str, fixed(STRING, not_empty),
         "The claim of a token with the groups of its principal, to which roles may be bound."
     ] = "groups"

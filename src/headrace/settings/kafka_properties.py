@@ -56,7 +56,10 @@ reserved.broker.max.id
 _REASONS = (
     ("listener.name.", "no listener has a value of its own for it"),
     ("sasl.", "mechanisms are part of the broker, which takes no classes for them"),
-    ("sasl.kerberos.", "logins by Kerberos are not supported yet"),
+    (
+        "sasl.kerberos.",
+        "nodes accept tickets by their keytab, and log in at others without Kerberos",
+    ),
     ("sasl.login.", "nodes log in by the secrets of their settings"),
     ("sasl.oauthbearer.", "nodes log in at each other by tokens of their JAAS settings"),
     ("ssl.", "it is for the TLS of a JVM, and OpenSSL has no such part"),

@@ -16,7 +16,7 @@ from headrace.settings.listener_security import listener_security, listener_valu
 
 PLAIN, OAUTHBEARER, GSSAPI = "PLAIN", "OAUTHBEARER", "GSSAPI"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER)
+SUPPORTED = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
 
 _UNSECURED_VALIDATOR = "unsecuredValidator"
 TOKEN_FILE = "tokenFile"
@@ -126,6 +126,11 @@ def _check_listener(settings: BrokerSettings, listener: str) -> None:
                 f"PLAIN at listener {listener} has no users: set {mechanism.jaas_name} with "
                 'options user_NAME="password", or headrace.sasl.plain.users.file'
             )
+        if mechanism.name == GSSAPI and not options.get("keyTab"):
+            raise InvalidConfig(
+                f"GSSAPI at listener {listener} has no keys: set {mechanism.jaas_name} with the "
+                "option keyTab"
+            )
         if mechanism.name != OAUTHBEARER or mechanism.value("sasl.oauthbearer.jwks.endpoint.url"):
             continue
         if not any(name.startswith(_UNSECURED_VALIDATOR) for name in options):
@@ -143,6 +148,8 @@ def _has_plain_users(mechanism: MechanismSettings) -> bool:
 
 def _check_own_login(own: MechanismSettings, config: str) -> None:
     _check_supported(own, config)
+    if own.name == GSSAPI:
+        raise InvalidConfig(f"{config}: nodes do not log in by {GSSAPI}; use {PLAIN}")
     if own.name in SCRAM and config == _AT_CONTROLLERS:
         raise InvalidConfig(
             f"{config} cannot be {own.name}: its credentials are in the metadata, which "

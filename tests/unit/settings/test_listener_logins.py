@@ -85,7 +85,7 @@ OAUTH = "o.OAuthBearerLoginModule required"
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({}, "GSSAPI is not one of PLAIN"),
+        ({}, "GSSAPI at listener OUT has no keys"),
         ({"sasl.enabled.mechanisms": "plain"}, "plain is not one of PLAIN"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "PLAIN at listener OUT has no users"),
         (

@@ -76,6 +76,8 @@ class LoginMechanisms:
                 return self._plain(mechanism)
             case "OAUTHBEARER":
                 return self._oauthbearer(mechanism)
+            case "GSSAPI":
+                return _gssapi(mechanism)
             case name:
                 return self._scram(Mechanism(name))
 
@@ -149,6 +151,16 @@ def _either(named: Mapping[str, str], file: WatchedUsers) -> Callable[[str], str
         return password if password is not None else file.users.get(name)
 
     return password_of
+
+
+def _gssapi(mechanism: "MechanismSettings") -> "NewExchange":
+    from headrace.security.sasl.gssapi_server import Acceptor, GssapiServer, default_realm
+    from headrace.security.sasl.kerberos_names import KerberosRules
+
+    options = mechanism.options
+    acceptor = Acceptor(options["keyTab"], options.get("principal"))
+    rules = mechanism.value("sasl.kerberos.principal.to.local.rules")
+    return partial(GssapiServer, acceptor.context, KerberosRules(rules, default_realm()))
 
 
 def _token_rules(mechanism: "MechanismSettings") -> TokenRules:
