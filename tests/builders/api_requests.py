@@ -15,6 +15,8 @@ from headrace.protocol.message import Message
 from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.schemas.streams_group_heartbeat import Subtopology, TopicInfo, Topology
 from headrace.protocol.uuids import ZERO, Uuid
+from headrace.security.acls import Operation, PatternType, Permission
+from headrace.security.acls import ResourceType as AclResourceType
 
 TOPIC, NEW_TOPIC, CHANGELOG = "orders", "invoices", "app-changelog"
 TRANSACTION = "tx"
@@ -95,6 +97,15 @@ def _config(kind: ResourceType, name: str) -> Fields:
 
 _SHARE: Fields = {"group_id": SHARE_GROUP, "group_ids": [SHARE_GROUP]}
 _STREAMS: Fields = {"group_id": STREAMS_GROUP, "group_ids": [STREAMS_GROUP]}
+_RULES: Fields = {
+    "host": "10.9.9.9",
+    "operation": int(Operation.READ),
+    "pattern_type_filter": int(PatternType.LITERAL),
+    "permission_type": int(Permission.ALLOW),
+    "principal": "User:nobody",
+    "resource_pattern_type": int(PatternType.LITERAL),
+    "resource_type_filter": int(AclResourceType.TOPIC),
+}
 _BROKER = _config(ResourceType.BROKER, "1")
 _LOGGERS = _config(ResourceType.BROKER_LOGGER, "1")
 _CONFIGS: tuple[Fields, ...] = ({}, _config(ResourceType.GROUP, GROUP), _BROKER)
@@ -148,6 +159,9 @@ _VARIANTS: dict[ApiKey, tuple[Fields, ...]] = {
         },
     ),
     ApiKey.STREAMS_GROUP_DESCRIBE: (_STREAMS,),
+    ApiKey.DESCRIBE_ACLS: (_RULES,),
+    ApiKey.CREATE_ACLS: (_RULES,),
+    ApiKey.DELETE_ACLS: (_RULES,),
     ApiKey.UNREGISTER_BROKER: ({"broker_id": 99},),
 }
 

@@ -189,6 +189,10 @@ def request_type_of(entry: Entry) -> type[Message]:
     return _DIRECT[entry.key][0] if entry.key in _DIRECT else entry.handler().request_type
 
 
+def response_type_of(entry: Entry) -> type[Message]:
+    return _DIRECT[entry.key][1] if entry.key in _DIRECT else entry.handler().response_type
+
+
 def codes_in(answer: Any) -> Iterator[int]:
     """The error codes of a response, under all names that such a field may have."""
     for field in fields_of(type(answer)):

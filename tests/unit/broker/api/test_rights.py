@@ -171,7 +171,7 @@ def test_every_api_declares_its_rights(entry: Entry) -> None:
 
 
 async def test_a_client_without_rights_is_refused_by_every_api(guarded: GuardedNode) -> None:
-    """SEC-5: with Kafka's codes, and without a change of anything."""
+    """SEC-7: with Kafka's codes, and without a change of anything."""
     before = guarded.state
     found = {entry.key.name: await refusals(guarded, entry) for entry in ENTRIES}
     assert {name: codes for name, codes in found.items() if codes} == KAFKAS_REFUSALS
@@ -179,7 +179,7 @@ async def test_a_client_without_rights_is_refused_by_every_api(guarded: GuardedN
 
 
 async def test_a_client_with_the_stated_rights_is_served_by_every_api(guarded: GuardedNode) -> None:
-    """SEC-5: the rights of the reference are enough."""
+    """SEC-7: the rights of the reference are enough."""
     refused = {}
     for entry in ENTRIES:
         guarded.grant(*grants(stated(entry)))
@@ -189,7 +189,7 @@ async def test_a_client_with_the_stated_rights_is_served_by_every_api(guarded: G
 
 
 async def test_apis_ask_for_the_rights_that_they_state_and_no_others(guarded: GuardedNode) -> None:
-    """SEC-5: a request may fail before it asks for the second one, so all are granted as well."""
+    """SEC-7: a request may fail before it asks for the second one, so all are granted as well."""
     missing, unknown = {}, {}
     for entry in ENTRIES:
         if entry.key is ApiKey.DESCRIBE_TRANSACTIONS:

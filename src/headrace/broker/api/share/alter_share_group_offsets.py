@@ -49,9 +49,9 @@ async def alter_share_group_offsets(
     names = [topic.topic_name for topic in request.topics]
     forbidden = set(access.denied(Operation.READ, ResourceType.TOPIC, names))
     offsets = _existing(request, broker.image, forbidden)
+    effects = alter(shard.state, group, offsets, broker.clock.now_ms())
     if forbidden and not offsets:
         return _response(request, broker.image, {}, forbidden)
-    effects = alter(shard.state, group, offsets, broker.clock.now_ms())
     alteration: Alteration = await shard.applied(effects)
     refused = await begin_states(
         broker.share_persister, shard, group_id, alteration.state_epoch, alteration.offsets
