@@ -122,6 +122,19 @@ def test_exactly_once_by_database(node: Node, source: Source, tmp_path: Path) ->
     assert found == Counter(source.values)
 
 
+def test_an_idempotent_handler_makes_repetitions_harmless(
+    node: Node, source: Source, tmp_path: Path
+) -> None:
+    """DEL-3(b): offsets are committed to Kafka, and the work repeated after a kill adds nothing."""
+    results = tmp_path / "results.db"
+    recipe = Recipe("idempotent_handler", node, source, results)
+    recipe.kill_often(lambda: rows(results))
+    recipe.run_to_the_end(lambda: committed(node, "idempotent-handler", source))
+    with closing(sqlite3.connect(results)) as database:
+        found = Counter(value for (value,) in database.execute("SELECT value FROM results"))
+    assert found == Counter(source.values)
+
+
 class Recipe:
     """One of the programs, with its topic and its output."""
 
