@@ -51,7 +51,7 @@ async def take(consumer: headrace.AsyncConsumer, count: int) -> list[bytes | Non
 
 
 async def test_every_record_has_a_future(node: Node) -> None:
-    """PRD-11, PRD-12"""
+    """PRD-11, PRD-12, PUL-9"""
     topic = create_topic(node)
     reported: list[headrace.Delivery] = []
     async with headrace.AsyncProducer(node.address) as producer:
@@ -173,7 +173,7 @@ async def test_commit_and_seek(node: Node) -> None:
 
 
 async def test_consume_process_produce_in_one_transaction(node: Node) -> None:
-    """PRD-16, DEL-4"""
+    """PRD-16, DEL-4, PUL-19"""
     source, target = create_topic(node), create_topic(node)
     produce(node, source, numbered(5))
     writing = {"bootstrap.servers": node.address, "transactional.id": source}

@@ -412,7 +412,7 @@ def test_a_record_that_cannot_be_read_is_reported_and_can_be_skipped(node: Node)
 
 
 def test_consume_process_produce_in_one_transaction(node: Node) -> None:
-    """PRD-16, DEL-4: what fails is read again, and appears once."""
+    """PRD-16, DEL-4, PUL-19: what fails is read again, and appears once."""
     source, target = filled_topic(node), create_topic(node)
     settings = properties(node, enable_auto_commit=False, max_poll_records=5)
     failures = [ZeroDivisionError]

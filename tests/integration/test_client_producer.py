@@ -59,7 +59,7 @@ def test_one_producer_serialises_for_many_topics(node: Node) -> None:
 
 
 def test_an_explicit_partition_is_used_or_refused(node: Node) -> None:
-    """PRD-2, PRD-2(b)"""
+    """PRD-2, PRD-2(b), PUL-9"""
     topic = create_topic(node, partitions=3)
     with headrace.Producer(properties(node)) as producer:
         assert producer.send(topic, b"v", partition=2).result(SECONDS_MAX).partition == 2
@@ -82,7 +82,7 @@ def test_keys_go_where_java_sends_them(node: Node) -> None:
 
 
 def test_round_robin_spreads_perfectly(node: Node) -> None:
-    """PRD-4: 8, 8, 8, 8, 8."""
+    """PRD-4, PUL-9: 8, 8, 8, 8, 8."""
     topic = create_topic(node, partitions=5)
     with headrace.Producer(properties(node), partitioner="roundrobin") as producer:
         for _ in range(40):
@@ -102,7 +102,7 @@ def test_sticky_fills_a_batch_before_it_moves_on(node: Node) -> None:
 
 
 def test_a_partitioner_is_a_function(node: Node) -> None:
-    """PRD-5: it sees the key and the value as they were given."""
+    """PRD-5, PUL-9: it sees the key and the value as they were given."""
     topic = create_topic(node, partitions=4)
     seen: list[tuple[Any, ...]] = []
 
@@ -181,7 +181,7 @@ def test_compression(node: Node, codec: str) -> None:
 
 
 def test_a_synchronous_send_answers_partition_and_offset(node: Node) -> None:
-    """PRD-11: and an exception stops the loop."""
+    """PRD-11, PUL-9: and an exception stops the loop."""
     topic = create_topic(node, max_message_bytes=1000)
     with headrace.Producer(properties(node)) as producer:
         sent = [producer.send(topic, value).result(SECONDS_MAX) for value in (b"a", b"b")]
@@ -192,7 +192,7 @@ def test_a_synchronous_send_answers_partition_and_offset(node: Node) -> None:
 
 
 def test_a_callback_gets_the_metadata_or_the_error_with_the_record(node: Node) -> None:
-    """PRD-12: the record is the very one that was sent."""
+    """PRD-12, PUL-9: the record is the very one that was sent."""
     topic = create_topic(node, max_message_bytes=1000)
     printed: list[headrace.Delivery] = []
     value = bytearray(5000)
@@ -258,7 +258,7 @@ def test_acks(node: Node, topic: str, acks: object) -> None:
 
 
 def test_an_idempotent_producer_keeps_order_over_a_crash(start_node: Any) -> None:
-    """PRD-15, PRD-14: kill -9 of the broker in the middle neither loses nor repeats."""
+    """PRD-15, PRD-14, PUL-13: kill -9 of the broker in the middle neither loses nor repeats."""
     node: Node = start_node()
     topic = create_topic(node)
     with headrace.Producer(properties(node, enable_idempotence=True)) as producer:

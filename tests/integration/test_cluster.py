@@ -170,7 +170,7 @@ def test_every_topic_has_three_replicas_and_the_cluster_is_healthy(
 def test_acknowledged_records_survive_the_death_of_every_leader(
     headrace_cluster: ClusterProcess,
 ) -> None:
-    """REP-5, REP-7, REP-10: leaders are killed one after the other, under load."""
+    """REP-5, REP-7, REP-10, RMQ-8: leaders are killed one after the other, under load."""
     topic = create_topic(headrace_cluster, "orders")
     with Load(headrace_cluster, topic) as load:
         for partition in range(PARTITIONS):

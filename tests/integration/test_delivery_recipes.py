@@ -102,7 +102,7 @@ def test_at_least_once_loses_nothing(node: Node, source: Source, tmp_path: Path)
 
 
 def test_exactly_once_by_transaction(node: Node, source: Source) -> None:
-    """DEL-4: no record is lost or duplicated."""
+    """DEL-4, PUL-13, PUL-19: no record is lost or duplicated, over restarts of the producer."""
     target = create_topic(node)
     recipe = Recipe("exactly_once_transaction", node, source, target)
     recipe.kill_often(lambda: watermarks(node, target)[1])

@@ -130,7 +130,7 @@ def test_kafka_log_dirs(tool: partial[str], node: Node, topic: str) -> None:
 
 
 def test_kafka_producer_perf_test(kafka_release: KafkaRelease, node: Node, topic: str) -> None:
-    """OPS-1, PRD-8: the Java producer at full speed, every record there."""
+    """OPS-1, PRD-8, PUL-19: the Java producer at full speed, every record there."""
     shown = kafka_release.run(
         "kafka-producer-perf-test",
         *("--topic", topic, "--num-records", "50000", "--record-size", "100"),

@@ -142,6 +142,29 @@ def test_a_full_batch_leaves_at_once(node: Node, topic: str) -> None:
     assert [header.record_count for header in headers] == [100] * 10
 
 
+def test_without_linger_records_that_arrive_during_a_send_are_sent_together(
+    start_node: StartNode,
+) -> None:
+    """PRD-8(c): the first record leaves alone, and of a hundred that pile up almost all share one.
+
+    librdkafka prepares one more request while the limit of requests in flight is reached.
+    """
+    with LossyProxy(losses=0) as proxy:
+        node = node_behind(proxy, start_node)
+        topic = create_topic(node)
+        client = producer(node, linger_ms=0, max_in_flight_requests_per_connection=1)
+        proxy.may_answer.clear()
+        client.produce(topic, b"alone", partition=0)
+        assert proxy.is_holding.wait(SECONDS_MAX)
+        for record in numbered(100):
+            client.produce(topic, record.value, partition=0)
+        proxy.may_answer.set()
+        assert client.flush(SECONDS_MAX) == 0
+    headers = batch_headers(node.data / f"{topic}-0")
+    counts = [header.record_count for header in headers]
+    assert (counts[0], sum(counts), len(counts) <= 3) == (1, 101, True)
+
+
 def test_a_bounded_buffer_pushes_back(node: Node, topic: str) -> None:
     """PRD-9: a full queue is an error at once, and is empty again later."""
     client = producer(node, queue_buffering_max_messages=10, linger_ms=1_000)
@@ -220,7 +243,7 @@ def test_a_lost_acknowledgement_duplicates_without_idempotence(start_node: Start
 
 
 def test_a_lost_acknowledgement_never_duplicates_with_idempotence(start_node: StartNode) -> None:
-    """PRD-14, PRD-15: the retry is answered with the offset of the first time."""
+    """PRD-14, PRD-15, PUL-13: the retry is answered with the offset of the first time."""
     with LossyProxy(losses=2) as proxy:
         node = node_behind(proxy, start_node)
         topic = create_topic(node)

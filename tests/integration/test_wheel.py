@@ -113,7 +113,22 @@ def test_the_wheel_is_typed_and_complete(wheel: Path) -> None:
     assert sources <= names
 
 
+def test_the_wheels_of_the_base_install_run_on_todays_linux_families(metadata: Message) -> None:
+    """OPS-7: plain Python, or compiled for a glibc that all of them have had since 2019."""
+    assert metadata["Requires-Python"] == ">=3.11"
+    for needed in dependencies(metadata.get_all("Requires-Dist") or []):
+        tags = re.findall(r"^Tag: (.+)$", needed.read_text("WHEEL") or "", re.MULTILINE)
+        glibc = [
+            (int(major), int(minor))
+            for major, minor in re.findall(r"manylinux_(\d+)_(\d+)_", " ".join(tags))
+        ]
+        is_plain = any(tag.endswith("-none-any") for tag in tags)
+        is_old = "manylinux2014" in " ".join(tags)
+        assert is_plain or is_old or min(glibc) <= (2, 28), (needed.name, tags)
+
+
 def test_the_base_install_has_all_that_a_node_needs(bare: Path, tmp_path: Path) -> None:
+    """OPS-7: a node, a producer and a consumer, with Python and no other program."""
     assert re.fullmatch(r"headrace \d+\.\d+\.\d+\n", run(bare, "--version").stdout)
     with node(bare, ["up", "--data", str(tmp_path), "--listen", "127.0.0.1:0"]) as address:
         run(bare, "produce", "greetings", "--bootstrap", address, stdin="hello\n")

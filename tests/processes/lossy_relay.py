@@ -9,12 +9,14 @@ from typing import Self
 from tests.processes.nodes import HOST, free_port
 
 PRODUCE = 0
+HELD_SECONDS_MAX = 60
 
 
 class LossyProxy:
     """Relays every connection to a port; cuts one instead of passing on a Produce answer.
 
-    `losses` is how many answers are still to be lost.
+    `losses` is how many answers are still to be lost. While `may_answer` is cleared, answers to
+    Produce requests are held back, and `is_holding` is set.
     """
 
     def __init__(self, *, losses: int, port: int = 0) -> None:
@@ -22,6 +24,9 @@ class LossyProxy:
         self.target_port = 0
         self.losses = losses
         self.lock = threading.Lock()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.is_holding = threading.Event()
         self.listener = socket.create_server((HOST, self.port))
         self.sockets = [self.listener]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -51,6 +56,9 @@ class LossyProxy:
                 broker.sendall(request)
                 (api_key,) = struct.unpack_from(">h", request, 4)
                 answer = receive_frame(broker)
+                if api_key == PRODUCE and not self.may_answer.is_set():
+                    self.is_holding.set()
+                    self.may_answer.wait(HELD_SECONDS_MAX)
                 if api_key == PRODUCE and self.takes_a_loss():
                     break
                 client.sendall(answer)

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.clients.librdkafka import watermarks
 from tests.integration.cli.commands import ok
 from tests.processes.nodes import Node
@@ -20,6 +22,20 @@ def test_a_load_is_measured_on_both_sides(node: Node) -> None:
         assert latency["p99_9"] <= latency["max"]
     topic = measured["plan"]["topic"]
     assert topic not in ok(node, "topics", "list").out
+
+
+def test_figures_count_only_what_was_stored_and_read(node: Node, topic: str) -> None:
+    """OPS-2, PUL-19: rates are records by seconds, and latencies those of acknowledged records."""
+    arguments = ["--topic", topic, "--records", "5000", "--size", "200", "--json"]
+    measured = ok(node, "bench", *arguments).document
+    assert watermarks(node, topic)[1] == 5_000 + 1  # One record went ahead to open the way.
+    for side in ("produced", "consumed"):
+        figures = measured[side]
+        rounding = 0.001 + 0.001 / figures["seconds"]  # Seconds have three digits.
+        rate = figures["records"] / figures["seconds"]
+        assert figures["records_per_s"] == pytest.approx(rate, rel=rounding)
+        assert figures["mb_per_s"] * 1e6 == pytest.approx(figures["records_per_s"] * 200, rel=0.01)
+        assert figures["latency_ms"]["p50"] > 0
 
 
 def test_a_rate_is_kept(node: Node) -> None:

@@ -1,0 +1,32 @@
+"""Claims on the performance page against its own figures."""
+
+import re
+from pathlib import Path
+
+PAGE = (Path(__file__).parents[2] / "docs" / "internals" / "performance.md").read_text()
+
+
+def figure(load: str) -> float:
+    """Return Headrace's figure of a row."""
+    (found,) = re.findall(rf"^\| {re.escape(load)} \| [^|]+ \| ([\d.,]+) \|", PAGE, re.MULTILINE)
+    return float(found.replace(",", ""))
+
+
+def claim(pattern: str) -> float:
+    (found,) = re.findall(pattern, PAGE)
+    return float(found.replace(",", ""))
+
+
+def test_claims_about_one_node_follow_from_the_measured_figures() -> None:
+    """OPS-2: one core per gigabyte, per million records and per request bounds the rates."""
+    assert 1_000 / figure("produce 1000 B records, acks=1") > claim(r"more than (\d+) MB/s")
+    assert 1e6 / figure("small request, 200 connections") > claim(r"more than ([\d,]+) small")
+    records_per_s = 1e6 / figure("produce 100 B records, acks=1")
+    assert records_per_s > claim(r"more than ([\d,]+) records of 100 B")
+    assert figure("idle memory") < claim(r"less than (\d+) MB when idle")
+
+
+def test_figures_out_of_reach_are_named() -> None:
+    """OPS-2"""
+    assert "| terabytes per node | not measured |" in PAGE
+    assert re.search(r"a trillion messages a day .* not within reach", PAGE)
