@@ -1,7 +1,10 @@
 """Large records in chunks on a running broker."""
 
 import asyncio
+import hashlib
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -18,7 +21,7 @@ from tests.clients.librdkafka import (
     unique_name,
     watermarks,
 )
-from tests.processes.nodes import Node
+from tests.processes.nodes import Node, eventually
 
 CHUNK = 100_000
 
@@ -261,3 +264,35 @@ async def test_asyncio_clients_send_and_join_chunks(node: Node) -> None:
         while len(found) < len(wanted):
             found |= set(values(await consumer.poll(1)))
     assert found == wanted
+
+
+PRODUCER = """
+import sys, random, hashlib, headrace
+settings = {"bootstrap.servers": sys.argv[1], "chunk.bytes": 50_000, "linger.ms": 0}
+dice = random.Random(int(sys.argv[3]))
+with headrace.Producer(settings) as producer:
+    while True:
+        value = dice.randbytes(dice.randint(60_000, 900_000))
+        producer.send(sys.argv[2], value, hashlib.sha256(value).hexdigest()).result()
+"""
+
+
+def test_killed_producers_leave_no_half_record_for_a_whole_one(node: Node) -> None:
+    """PUL-8: producers are killed with -9 amid their records; every record read has its hash."""
+    topic = create_topic(node)
+    for run in range(6):
+        started = watermarks(node, topic, 0)[1]
+        process = subprocess.Popen([sys.executable, "-c", PRODUCER, node.address, topic, str(run)])
+        eventually(lambda: watermarks(node, topic, 0)[1] > started + 20)  # noqa: B023
+        process.kill()
+        process.wait()
+    with headrace.Producer(sending(node)) as producer:
+        last = producer.send(topic, b"the end").result(SECONDS_MAX)
+    found: list[headrace.Message] = []
+    with headrace.Consumer(reading(node)) as consumer:
+        consumer.assign(topic)
+        while not found or found[-1].offset() != last.offset:
+            found += taken(consumer, 1)
+    hashes = [hashlib.sha256(one.value() or b"").hexdigest().encode() for one in found[:-1]]
+    assert hashes == [one.key() for one in found[:-1]]
+    assert len(found) > 6
