@@ -179,7 +179,7 @@ def sent(path: Path) -> dict[str, int]:
 def test_workers_send_each_mail_once_with_retries_and_dead_letters(
     node: Node, tmp_path: Path
 ) -> None:
-    """USE-7: two workers, one of which is killed with -9; invalid mails are dead letters."""
+    """USE-7, PUL-6: two workers, one of which is killed with -9; invalid mails are dead letters."""
     queue = task_queue.Queue(node.address, unique_name("mails"))
     queue.create()
     queue.put()

@@ -164,7 +164,9 @@ class Joiner:
             self._first_offsets = kept
         if self._incomplete or self._processed:
             return True
-        return any(map(Message.headers, batch))
+        # The common cases first: no headers at all, and headers without a chunk's.
+        found: Any = list(filter(None, map(Message.headers, batch)))
+        return any(name == ID for headers in found for name, _ in headers)
 
     def join(self, message: Message, now_ms: int) -> Message | None:
         """Return a whole record; None for a chunk, or for a record that was processed before."""

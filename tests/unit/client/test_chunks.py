@@ -76,7 +76,8 @@ def test_a_record_without_headers_has_none_after_joining() -> None:
 
 
 def test_ordinary_records_need_no_work() -> None:
-    assert not joiner().has_work(logged(b"a", b"b"))
+    plain = [message(0, b"a"), message(1, b"b", [("colour", b"red"), ("size", None)])]
+    assert not joiner().has_work(plain)
 
 
 def test_chunks_of_several_producers_may_be_interleaved() -> None:
