@@ -17,6 +17,7 @@ _OVERHEAD_BYTES = 1_024
 """Room for the key and the headers of a chunk below the largest message."""
 _MESSAGE_BYTES_MAX = 1_000_000
 _FALSE = frozenset({"false", "0"})
+_BYTES = bytes | bytearray | memoryview
 
 
 class ChunkedSends:
@@ -31,12 +32,15 @@ class ChunkedSends:
         """Return whether a value is larger than a chunk."""
         if isinstance(value, str):
             return len(value) * 4 > self._chunk_bytes < len(value.encode())
-        return value is not None and len(value) > self._chunk_bytes
+        # Values of other types are left to librdkafka's check.
+        return isinstance(value, _BYTES) and len(value) > self._chunk_bytes
 
     def partition_of(self, key: Any, partitions: int) -> int:
         """Return one partition for all chunks, or -1 if the key alone decides."""
-        if key is not None and self._partitioner == JAVA_DEFAULT:
-            return murmur2(key.encode() if isinstance(key, str) else bytes(key), partitions)
+        if isinstance(key, str):
+            key = key.encode()
+        if isinstance(key, _BYTES) and self._partitioner == JAVA_DEFAULT:
+            return murmur2(bytes(key), partitions)
         if self._partitioner == "random" or (not key and self._partitioner.endswith("random")):
             return random.randrange(partitions)
         return -1

@@ -70,7 +70,7 @@ KINDS = {
         (
             "The Basic tier has no endpoint for Kafka.",
             "Rights are Azure's: commands for ACLs, users and quotas are rejected.",
-            "Transactions and Kafka Streams need the Premium or Dedicated tier.",
+            "Transactions and Kafka Streams need the Premium or Dedicated tier, as a preview.",
             _NO_NEW_GROUPS,
             _NO_MACHINES,
         ),

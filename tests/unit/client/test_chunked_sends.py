@@ -22,7 +22,15 @@ class Outcome:
 
 @pytest.mark.parametrize(
     ("value", "applies"),
-    [(None, False), (b"0123", False), (b"01234", True), ("0123", False), ("éé!", True)],
+    [
+        (None, False),
+        (b"0123", False),
+        (b"01234", True),
+        (bytearray(5), True),
+        ("0123", False),
+        ("éé!", True),
+        (12345, False),
+    ],
 )
 def test_only_values_above_the_size_are_split(value: Any, applies: bool) -> None:
     """PUL-8"""
@@ -37,6 +45,17 @@ def test_all_chunks_of_a_record_have_one_partition() -> None:
     assert sends is not None
     assert sends.partition_of("k", 7) == murmur2(b"k", 7)
     assert sends.partition_of(None, 7) in range(7)
+
+
+def test_values_and_keys_of_other_types_are_rejected_as_without_chunks() -> None:
+    """PUL-8"""
+    producer = Producer({"bootstrap.servers": "127.0.0.1:1", "chunk.bytes": 4})
+    with pytest.raises(TypeError, match="value_serializer=function"):
+        producer.send("orders", 12345, partition=None)
+    producer.partition_counts.of = lambda topic: 3  # type: ignore[method-assign]
+    with pytest.raises(TypeError, match="key_serializer=function"):
+        producer.send("orders", b"01234", 7)
+    producer.disconnect()
 
 
 def test_a_key_decides_with_another_partitioner_of_librdkafka() -> None:
