@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from headrace import Consumer, Producer, TopicPartition, profile
+from headrace import Consumer, Producer, profile
 from headrace.cli.main import main
 from headrace.client.addresses import Address
 from headrace.client.admin import Admin
@@ -325,8 +325,8 @@ def test_profiles_of_services_log_in_to_listeners_like_theirs(
     assert main(["topics", "create", topic, *config]) == 0
     with Producer(profile("it")) as producer:
         producer.send(topic, "hello")
-    with Consumer(profile("it")) as consumer:
-        consumer.assign([TopicPartition(topic, 0, 0)])
+    with Consumer({**profile("it"), "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign(topic)
         assert [record.value() for record in consumer.poll(30)] == [b"hello"]
 
 

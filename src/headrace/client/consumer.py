@@ -17,6 +17,7 @@ import confluent_kafka
 from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
+    OFFSET_INVALID,
     KafkaError,
     KafkaException,
     Message,
@@ -40,6 +41,10 @@ _RETRY_S = 0.02
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace",
     "fetch.queue.backoff.ms": 5,  # The default of a second delays a fast consumer.
+}
+_STARTS = {
+    **dict.fromkeys(("earliest", "smallest", "beginning"), OFFSET_BEGINNING),
+    **dict.fromkeys(("latest", "largest", "end"), OFFSET_END),
 }
 _COMMIT_REFUSED = frozenset(
     {
@@ -155,10 +160,11 @@ class Consumer:
         if isinstance(partitions, str):
             partitions = self.partitions_of(partitions)
         self._forget(self.assignment())
+        partitions = [self._starting(part) for part in partitions]
         self._assigned = {(part.topic, part.partition): part.offset for part in partitions}
         self._is_resumed |= {place for place, offset in self._assigned.items() if offset >= 0}
         self._note_topics({part.topic for part in partitions})
-        self._consumer.assign(list(partitions))
+        self._consumer.assign(partitions)
 
     def unsubscribe(self) -> None:
         """Stop reading, and leave the group."""
@@ -422,6 +428,17 @@ class Consumer:
                 extra={"topic": topic, "partition": partition, "offset": offset, "reason": reason},
             )
         self._joiner.dropped.clear()
+
+    def _starting(self, partition: TopicPartition) -> TopicPartition:
+        """Give a partition without offset its start, unless a group may have committed one.
+
+        Otherwise librdkafka looks for a commit of the unsent group, and gives up the partition if
+        the coordinator of a new cluster is not ready.
+        """
+        start = _STARTS.get(self._reset.lower())
+        if self._has_group or partition.offset != OFFSET_INVALID or start is None:
+            return partition
+        return TopicPartition(partition.topic, partition.partition, start)
 
     def _receive(self, timeout_s: float) -> None:
         """Wait for records; passing errors, such as a missing topic, do not end the wait."""
