@@ -143,6 +143,15 @@ class Run:
                     child.kill()
 
 
+def client_settings(node_arguments: Sequence[str]) -> Path | None:
+    """Return the file with the settings of clients, if the node is started with `--secure`."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--secure", action="store_true")
+    parser.add_argument("--data", type=Path, default="headrace-data")
+    given, _ = parser.parse_known_args(node_arguments)
+    return ROOT / given.data / "security" / "client.properties" if given.secure else None
+
+
 def folder(text: str) -> Path:
     """Return a folder as an absolute path; the URL of an object store is rejected."""
     from click import BadParameter
@@ -281,6 +290,9 @@ def main() -> int:
     given, node_arguments = parser.parse_known_args()
     for name in SERVICES:
         node_arguments += service_options(name, getattr(given, name))
+    settings = client_settings(node_arguments)
+    if settings is not None:
+        os.environ["HEADRACE_COMMAND_CONFIG"] = str(settings)  # For the generator and the pipeline.
     with_pipeline = not given.no_pipeline
     # The output of the services would hide a question that is asked after their start.
     try:

@@ -6,10 +6,12 @@ python -m examples.pipelines.flight_status.generate --bootstrap localhost:9092
 import argparse
 import itertools
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from headrace.cli.options import client_properties
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.client.producer import Producer
@@ -40,7 +42,7 @@ def feed(
     client: Mapping[str, Any] | None = None,
 ) -> int:
     """Send the records, at once or at a rate; return their number."""
-    make_topics(bootstrap, topics)
+    make_topics(bootstrap, topics, client)
     began, count = time.monotonic(), 0
     with Producer({"bootstrap.servers": bootstrap, **(client or {})}) as producer:
         for count, record in enumerate(records, start=1):
@@ -51,8 +53,10 @@ def feed(
     return count
 
 
-def make_topics(bootstrap: str, topics: Iterable[str]) -> None:
-    with Admin(bootstrap) as admin:
+def make_topics(
+    bootstrap: str, topics: Iterable[str], client: Mapping[str, Any] | None = None
+) -> None:
+    with Admin(bootstrap, client) as admin:
         made = admin.topics.create(NewTopic(name=t, partitions=PARTITIONS) for t in topics)
     for topic in made:
         if topic.error not in (None, "TOPIC_ALREADY_EXISTS"):
@@ -67,6 +71,12 @@ def main(
     """Return the command of a `generate` module; with `endless` it can also run without an end."""
     parser = argparse.ArgumentParser(description="Send the example's records to its topics.")
     parser.add_argument("--bootstrap", default="127.0.0.1:9092", metavar="HOST:PORT")
+    parser.add_argument(
+        "--command-config",
+        default=os.environ.get("HEADRACE_COMMAND_CONFIG"),
+        metavar="FILE",
+        help="properties file with client settings; also from HEADRACE_COMMAND_CONFIG",
+    )
     if endless is not None:
         parser.add_argument(
             "--per-second", type=float, metavar="N", help="send records without end"
@@ -77,7 +87,8 @@ def main(
     if endless is not None and (given.per_second or given.count):
         chosen, per_second = itertools.islice(endless(), given.count), given.per_second
     try:
-        count = feed(given.bootstrap, chosen, topics, per_second=per_second)
+        client = client_properties(given.command_config)
+        count = feed(given.bootstrap, chosen, topics, per_second=per_second, client=client)
     except HeadraceError as error:
         raise SystemExit(str(error)) from error
     except KeyboardInterrupt:

@@ -195,3 +195,17 @@ def test_a_variable_that_no_target_uses_is_reported(
         command, cwd=RUN.parents[1], env=environment, capture_output=True, text=True, check=True
     )
     assert [line.partition(": ")[2] for line in done.stderr.splitlines()] == warnings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["--set", "num.partitions=3"], None),
+        (["--secure"], RUN.parents[1] / "headrace-data/security/client.properties"),
+        (["--secure", "--data", "/d"], Path("/d/security/client.properties")),
+    ],
+)
+def test_clients_of_a_secured_node_get_its_settings(
+    arguments: list[str], file: Path | None
+) -> None:
+    assert runpy.run_path(str(RUN))["client_settings"](arguments) == file

@@ -50,8 +50,8 @@ class ClusterOptions(msgspec.Struct, frozen=True):
         return Admin(self.bootstrap, self.settings(), self.timeout)
 
     def settings(self) -> dict[str, str]:
-        """Return the settings of clients."""
-        return client_properties(self.command_config, self.properties)
+        """Return the settings of clients; `bootstrap` has their brokers."""
+        return without_brokers(client_properties(self.command_config, self.properties))
 
 
 class SettingOptions(msgspec.Struct, frozen=True):
@@ -330,6 +330,11 @@ def client_properties(
     from headrace.settings.properties import read
 
     return {**read(path), **dict(properties)}
+
+
+def without_brokers(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return client settings without the brokers of a file, which options override."""
+    return {name: value for name, value in settings.items() if name != "bootstrap.servers"}
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -13,12 +13,15 @@ from headrace.cli.defaults import BOOTSTRAP_VARIABLE
 from headrace.cli.options import (
     LakeFolder,
     LocalFolder,
+    client_properties,
+    command_config_option,
     confirm,
     json_option,
     moment,
     name_value,
     options_as,
     property_option,
+    without_brokers,
     yes_option,
 )
 from headrace.cli.output import (
@@ -57,6 +60,7 @@ class OverrideOptions(msgspec.Struct, frozen=True):
     lake: Path | None = None
     master: str | None = None
     confs: tuple[tuple[str, str], ...] = ()
+    command_config: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
 
     def overrides(self) -> "Overrides":
@@ -69,7 +73,7 @@ class OverrideOptions(msgspec.Struct, frozen=True):
             bootstrap_variable=BOOTSTRAP_VARIABLE if is_from_variable else None,
             lake=None if self.lake is None else str(self.lake.absolute()),
             master=self.master,
-            client=dict(self.properties),
+            client=without_brokers(client_properties(self.command_config, self.properties)),
             spark=dict(self.confs),
         )
 
@@ -104,6 +108,7 @@ def override_options(command: Any) -> Any:
             metavar="NAME=VALUE",
             help="A Spark setting; may be repeated.",
         ),
+        command_config_option,
         property_option,
     )
     for option in reversed(options):

@@ -6,7 +6,14 @@ import click
 import pytest
 
 from headrace.cli.main import main
-from headrace.cli.options import as_mapping, moment, name_value, parse_moment
+from headrace.cli.options import (
+    ClusterOptions,
+    as_mapping,
+    cluster_options,
+    moment,
+    name_value,
+    parse_moment,
+)
 from headrace.errors import HeadraceError
 
 NOW_MS = 1_700_000_000_000
@@ -70,3 +77,27 @@ def test_a_url_is_rejected_as_a_folder(
     assert main(command) == 2
     assert "s3://bucket/x is not a folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "brokers"),
+    [
+        ([], "of-file:1"),
+        (["--bootstrap", "of-option:2"], "of-option:2"),
+    ],
+)
+def test_the_brokers_of_a_file_are_used_unless_an_option_names_others(
+    tmp_path: Path, arguments: list[str], brokers: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=of-file:1\nsasl.username=ada\n")
+    found: list[ClusterOptions] = []
+
+    @click.command()
+    @cluster_options
+    def command(cluster: ClusterOptions) -> None:
+        found.append(cluster)
+
+    command.main([*arguments, "--command-config", str(file)], standalone_mode=False)
+    assert found[0].bootstrap == brokers
+    assert found[0].settings() == {"sasl.username": "ada"}
