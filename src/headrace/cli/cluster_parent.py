@@ -97,7 +97,7 @@ class ClusterParent:
         ]
         self.nodes = Supervisor(services, restarts=options.restarts)
         security = options.security
-        files = None if security is None else security.service_files
+        files = None if security is None else security.service_files()
         self._services = Services(options.settings, files)
         self._stopping = asyncio.Event()
         self._stopping_at_once = asyncio.Event()

@@ -13,6 +13,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     password: str
     token_key: str
+    first_node: str
     peers: tuple[str, ...] = ()
     """The nodes that connect to each other, which are super users."""
     certificates: tuple[Made, ...] = ()
@@ -96,9 +98,22 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
             "ssl.truststore.location": self.authority_path,
         }
 
-    @property
     def service_files(self) -> ServiceFiles:
-        return ServiceFiles(registry=self.client_path, rest=self.rest_path)
+        """Return the files for a registry and a REST proxy, with the admin as their user."""
+        from headrace.http.users import PasswordHash, read_users
+
+        path = Path(self.folder, "http.users")
+        is_current = path.exists() and read_users(path).accepts(ADMIN, self.password)
+        if not is_current:
+            line = f"{ADMIN}:{PasswordHash.of(self.password)}\n"
+            files.replace_secret(str(path), line.encode())
+        return ServiceFiles(
+            registry=self.client_path,
+            rest=self.rest_path,
+            certificate=os.path.join(self.folder, f"{self.first_node}.pem"),
+            authority=self.authority_path,
+            users=str(path),
+        )
 
     def node_properties(self, node: str, shared: Mapping[str, str]) -> dict[str, str]:
         """Return the properties of a node, besides its listeners."""
@@ -136,7 +151,11 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
         """Write the files of settings for clients; the address may have changed."""
         servers = {"bootstrap.servers": bootstrap}
         comment = "Written by `headrace up --secure` at each start, with the password of the admin."
-        rest = {f"client.{name}": value for name, value in self.client_settings.items()}
+        rest = {
+            "schema.registry.basic.auth.user.info": f"{ADMIN}:{self.password}",
+            "schema.registry.ssl.truststore.location": self.authority_path,
+            **{f"client.{name}": value for name, value in self.client_settings.items()},
+        }
         for path, settings in (
             (self.client_path, self.client_settings),
             (self.java_path, self.java_settings),
@@ -196,6 +215,7 @@ def prepare(
         folder=folder,
         password=_kept_password(folder) or secrets.token_urlsafe(_SECRET_BYTES),
         token_key=_kept_token_key(folder),
+        first_node=nodes[0],
         peers=tuple(nodes) if are_peers else (),
         certificates=tuple(made),
     )

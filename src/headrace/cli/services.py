@@ -12,11 +12,17 @@ from headrace.settings.broker import BrokerSettings
 _log = logging.getLogger(__name__)
 
 
-class ServiceFiles(msgspec.Struct, frozen=True):
-    """Files with the settings by which services reach a secured cluster."""
+class ServiceFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Files by which services reach a secured cluster, and are secured themselves."""
 
     registry: str
+    """Properties of the registry's clients."""
     rest: str
+    """Properties of the REST proxy."""
+    certificate: str
+    authority: str
+    users: str
+    """Users with passwords for HTTP."""
 
 
 _TITLES = {"registry": "the registry", "rest": "the REST proxy"}
@@ -50,7 +56,7 @@ def services(
     return [
         Service(
             _TITLES[product],
-            [*_command(product, listen, bootstrap, settings), *_login(product, files)],
+            _command(product, listen, bootstrap, settings, files),
             f"stop the process that uses {listen}, or choose an address with --{product} HOST:PORT",
         )
         for product, listen in wanted.items()
@@ -58,25 +64,33 @@ def services(
     ]
 
 
-def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings) -> list[str]:
+def _command(
+    product: str,
+    listen: str,
+    bootstrap: str,
+    settings: BrokerSettings,
+    files: ServiceFiles | None,
+) -> list[str]:
     program = [sys.executable, "-m", "headrace.cli.main", product]
     options = ["--bootstrap", bootstrap, "--listen", listen]
     registry = settings.headrace_registry_listeners
     if product == "rest" and registry and not registry.endswith(":0"):
-        options += [
-            "--registry",
-            f"http://{registry}",
-        ]  # Port 0 is chosen later, so the address is not known yet.
+        # Port 0 is chosen later, so the address is not known yet.
+        options += ["--registry", f"{'http' if files is None else 'https'}://{registry}"]
+    if files is not None:
+        options += _secured(product, files)
     return [*program, *options, "--log-format", settings.headrace_log_format]
 
 
-def _login(product: str, files: ServiceFiles | None) -> list[str]:
-    """Return the option with the file of settings, which keeps the password out of the command."""
-    if files is None:
-        return []
+def _secured(product: str, files: ServiceFiles) -> list[str]:
+    """Return options that keep passwords out of the command.
+
+    Services act as the admin, so they require a login, too.
+    """
+    listener = ["--tls-certificate", files.certificate, "--user-file", files.users]
     if product == "registry":
-        return ["--command-config", files.registry]
-    return ["--config", files.rest]
+        return ["--command-config", files.registry, "--tls-ca", files.authority, *listener]
+    return ["--config", files.rest, *listener]
 
 
 def _is_installed(product: str) -> bool:

@@ -269,7 +269,7 @@ def _run(
 
     from headrace.cli.services import Services
 
-    services = Services(settings, None if security is None else security.service_files)
+    services = Services(settings, None if security is None else security.service_files())
 
     def announce(node: "RunningNode") -> None:
         _announce(node, security)

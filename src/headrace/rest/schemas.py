@@ -102,7 +102,8 @@ class Schemas:
     def __init__(self, settings: RestSettings) -> None:
         url = settings.schema_registry_url
         login = settings.schema_registry_basic_auth_user_info or ""
-        self._client = RegistryClient(url, login) if url else None
+        authority = settings.schema_registry_ssl_truststore_location or ""
+        self._client = RegistryClient(url, login, ca_file=authority) if url else None
         self._timeout_s = settings.timeout_s
         self._threads = ThreadPoolExecutor(_THREADS, "headrace-rest-registry")
         self._codecs: dict[tuple[Format, int], Codec] = {}

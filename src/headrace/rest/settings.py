@@ -46,6 +46,8 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=property_na
     schema_registry_url: str | None = None
     schema_registry_basic_auth_user_info: str | None = None
     """`user:password` for the registry."""
+    schema_registry_ssl_truststore_location: str | None = None
+    """A PEM file with the authority of the registry's certificate."""
     id: str = ""
     """Part of the names of consumer instances, so that the names of several proxies differ."""
     host_name: str = ""
