@@ -52,9 +52,10 @@ def command() -> None:
 @click.option(
     "--host",
     "hosts",
-    metavar="HOST",
+    metavar="HOST,...",
     multiple=True,
-    help="A host that gets a certificate; may be repeated. By default localhost.",
+    help="A host that gets a certificate, with its further names; may be repeated. By default"
+    " localhost.",
 )
 @click.option(
     "--user",
@@ -88,6 +89,7 @@ def dev(
     \b
     headrace certs dev
     headrace certs dev --to certs --host kafka-1.lan --host kafka-2.lan --user ada
+    headrace certs dev --host 'kafka,*.kafka.svc,kafka.example.com'
     """
     require("security")
     from headrace.cli.certificate_folder import CertificateFolder
@@ -95,7 +97,7 @@ def dev(
     place = CertificateFolder(folder, dt.datetime.now(dt.UTC))
     made = [place.authority("Headrace development CA")]
     made += [
-        place.certificate(host, names_of(host), days, renew=renew)
+        place.certificate(host.partition(",")[0], names_of(host), days, renew=renew)
         for host in hosts or (LOCAL_HOSTS[:1] if not users else ())
     ]
     made += [place.certificate(user, (), days, renew=renew) for user in users]
@@ -158,7 +160,7 @@ def show(place: str, ca_location: str | None, timeout: float, as_json: bool) -> 
 
 def names_of(host: str) -> tuple[str, ...]:
     """Return the names of a host's certificate; this machine has several."""
-    return LOCAL_HOSTS if host in LOCAL_HOSTS else (host,)
+    return LOCAL_HOSTS if host in LOCAL_HOSTS else tuple(host.split(","))
 
 
 def made_text(made: "Made") -> str:

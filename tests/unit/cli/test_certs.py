@@ -81,6 +81,7 @@ def test_names_that_are_no_file_names_are_rejected(tmp_path: Path, name: str) ->
 def test_this_machine_has_several_names() -> None:
     assert names_of("127.0.0.1") == ("localhost", "127.0.0.1", "::1")
     assert names_of("n.lan") == ("n.lan",)
+    assert names_of("kafka,*.kafka.svc") == ("kafka", "*.kafka.svc")
 
 
 def test_a_place_is_a_file_or_an_address() -> None:
