@@ -130,6 +130,10 @@ class Typist:
 
     def type(self, command: str) -> None:
         """Run a command of a shell; curl fails on an answer that is an error."""
+        if command.startswith("export "):
+            name, _, value = command.removeprefix("export ").partition("=")
+            self.environment[name] = value
+            return
         if re.search(r"(topic|describe) orders|data/orders", command):
             self.run(["headrace", "topics", "create", "orders"])
         self.run(

@@ -10,12 +10,14 @@ test kills stays dead until the test starts it.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from headrace.cli.cluster_parent import format_nodes, node_command, unfenced_brokers
+from headrace.cli.defaults import SECURITY_FOLDER
 from headrace.cli.local_cluster import (
     LocalCluster,
     LocalNode,
@@ -30,7 +32,7 @@ from headrace.client.health import Health, problems_of
 from headrace.errors import HeadraceError
 from headrace.protocol.uuids import random_uuid, to_text
 from headrace.runtime.ports import free_port
-from headrace.testing.process import HOST, BrokerFailed, NodeProcess, as_properties
+from headrace.testing.process import HOST, BrokerFailed, NodeProcess, as_properties, with_login
 
 _POLL_S = 0.05
 _ADMIN_S = 5.0
@@ -128,8 +130,13 @@ class ClusterProcess:
         settings: Mapping[str, object] | None = None,
         nodes: int = 3,
         networks: Sequence[Network] = (),
+        *,
+        secure: bool = False,
     ) -> None:
-        """`networks` has one entry for each node if the nodes have networks of their own."""
+        """`networks` has one entry for each node if the nodes have networks of their own.
+
+        `secure` starts them with TLS, SCRAM and access rules; `client_config` logs in as admin.
+        """
         self._directory = directory
         self._settings = as_properties(settings or {})
         self._plan = planned(
@@ -139,6 +146,7 @@ class ClusterProcess:
             f"{HOST}:0",
             partial(free_port, HOST),
             lambda: to_text(random_uuid()),
+            is_secured=secure,
         )
         own = list(networks) or [Network(HOST)] * nodes
         self._plan = msgspec.structs.replace(
@@ -159,6 +167,20 @@ class ClusterProcess:
         return self._plan.local_addresses
 
     @property
+    def security_dir(self) -> Path:
+        """The folder with `ca.crt`, certificates and settings of clients, if it is secure."""
+        return self._directory / "data" / SECURITY_FOLDER
+
+    def client_config(
+        self, username: str | None = None, password: str | None = None
+    ) -> dict[str, str]:
+        """Return settings of clients, by librdkafka's names; by default of the admin."""
+        servers = {"bootstrap.servers": self.bootstrap_servers}
+        if not self._plan.is_secured:
+            return servers
+        return with_login(self.security_dir, username, password) | servers
+
+    @property
     def serving(self) -> tuple[ClusterNode, ...]:
         """The nodes that run and are not paused."""
         return tuple(node for node in self.nodes if node.is_running and not node.is_paused)
@@ -169,8 +191,7 @@ class ClusterProcess:
 
     def start(self) -> None:
         """Start all nodes that do not run, and return when every one sees the others."""
-        write_properties(self._plan, self._settings)
-        format_nodes(self._plan)
+        self._prepare()
         starting = [node for node in self.nodes if not node.is_running]
         for node in starting:
             node.launch()
@@ -178,7 +199,9 @@ class ClusterProcess:
             node.wait_until_ready()
         everyone = frozenset(node.id for node in self.nodes)
         self._wait_until(
-            lambda: unfenced_brokers(self._plan) == everyone, "all brokers are unfenced", 30
+            lambda: unfenced_brokers(self._plan, self.client_config()) == everyone,
+            "all brokers are unfenced",
+            30,
         )
 
     def stop(self) -> None:
@@ -259,10 +282,23 @@ class ClusterProcess:
     def __exit__(self, *_: object) -> None:
         self.kill()  # Its data is thrown away.
 
+    def _prepare(self) -> None:
+        """Write properties, and format new nodes."""
+        if not self._plan.is_secured:
+            write_properties(self._plan, self._settings)
+            format_nodes(self._plan)
+            return
+        from headrace.cli.local_security import prepare_cluster  # Needs the extra security.
+
+        security = prepare_cluster(self._plan, datetime.now(UTC))
+        write_properties(self._plan, self._settings, None, security)
+        format_nodes(self._plan, [security.admin_record()])
+
     @contextmanager
     def _admin(self) -> Iterator[Admin]:
         addresses = ",".join(node.bootstrap_servers for node in self.serving)
-        with Admin(addresses or self.bootstrap_servers, timeout_s=_ADMIN_S) as admin:
+        servers = addresses or self.bootstrap_servers
+        with Admin(servers, self.client_config(), timeout_s=_ADMIN_S) as admin:
             yield admin
 
     def _wait_until(self, is_so: Callable[[], bool], what: str, seconds_max: float) -> None:

@@ -10,8 +10,9 @@
         headrace_pipeline.given("staging.orders", [{"id": 1}, {"id": 1}])
 
 `@pytest.mark.headrace(settings={"num.partitions": 3})` on a test, class or module changes the
-broker's settings. Everything beyond pytest is imported when a fixture is first used, because
-pytest loads this module in every project of an environment that contains Headrace.
+broker's settings; `secure=True` starts it with TLS, logins and access rules. Everything beyond
+pytest is imported when a fixture is first used, because pytest loads this module in every project
+of an environment that contains Headrace.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from headrace.testing.process import BrokerProcess
 
 _MARKER = (
-    "headrace(settings): settings of this test's `headrace_broker` or `headrace_cluster`, under"
-    " Kafka's names."
+    "headrace(settings, secure): settings of this test's `headrace_broker` or `headrace_cluster`,"
+    " under Kafka's names; secure=True starts it with TLS, logins and access rules."
 )
 _WITH_SETTINGS = ("headrace_broker", "headrace_cluster")
 
@@ -46,7 +47,9 @@ def headrace_broker(
     """A broker for one test: empty at the start, removed at the end."""
     from headrace.testing.process import BrokerProcess
 
-    with BrokerProcess(tmp_path_factory.mktemp("headrace"), _settings(request.node)) as broker:
+    settings, secure = _options(request.node)
+    place = tmp_path_factory.mktemp("headrace")
+    with BrokerProcess(place, settings, secure=secure) as broker:
         yield broker
 
 
@@ -57,7 +60,9 @@ def headrace_cluster(
     """A cluster of three nodes for one test: empty at the start, removed at the end."""
     from headrace.testing.cluster import ClusterProcess
 
-    with ClusterProcess(tmp_path_factory.mktemp("headrace"), _settings(request.node)) as cluster:
+    settings, secure = _options(request.node)
+    place = tmp_path_factory.mktemp("headrace")
+    with ClusterProcess(place, settings, secure=secure) as cluster:
         yield cluster
 
 
@@ -131,13 +136,26 @@ def _require_spark() -> None:
         pytest.fail(reason, pytrace=False)
 
 
-def _settings(item: pytest.Item) -> dict[str, Any]:
-    """Merge the settings of all markers; the innermost wins."""
+def _options(item: pytest.Item) -> tuple[dict[str, Any], bool]:
+    """Merge the settings of all markers, and return whether to secure the nodes.
+
+    The innermost marker wins.
+    """
     settings: dict[str, Any] = {}
+    secure = False
     for marker in reversed(list(item.iter_markers("headrace"))):
-        if marker.args or set(marker.kwargs) != {"settings"}:
+        if marker.args or not marker.kwargs or not set(marker.kwargs) <= {"settings", "secure"}:
             raise pytest.UsageError(
-                'write the marker as @pytest.mark.headrace(settings={"num.partitions": 3})'
+                'write the marker as @pytest.mark.headrace(settings={"num.partitions": 3}) or'
+                " @pytest.mark.headrace(secure=True)"
             )
-        settings |= marker.kwargs["settings"]
-    return settings
+        settings |= marker.kwargs.get("settings", {})
+        secure = marker.kwargs.get("secure", secure)
+    if secure and find_spec("cryptography") is None:
+        from headrace.runtime.installation import pip_command
+
+        pytest.fail(
+            f"secure=True needs cryptography; install it with: {pip_command('security')}",
+            pytrace=False,
+        )
+    return settings, secure

@@ -13,8 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from headrace.cli.defaults import SECURITY_FOLDER
 from headrace.errors import HeadraceError
 from headrace.runtime.ports import free_port
+from headrace.settings.properties import read
 
 HOST = "127.0.0.1"
 
@@ -146,8 +148,17 @@ class NodeProcess:
 class BrokerProcess:
     """One node on this machine, with its data in a directory of the test."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, object] | None = None) -> None:
-        self.data_dir = directory / "data"
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, object] | None = None,
+        *,
+        secure: bool = False,
+    ) -> None:
+        """`secure` starts it with TLS, SCRAM and access rules; `client_config` logs in as admin."""
+        self.secure = secure
+        self._directory = directory / "data"
+        self.data_dir = self._directory / "node-1" if secure else self._directory
         self.settings = as_properties(settings or {})
         self.port = 0
         self._process = NodeProcess("the broker", directory / "broker.log")
@@ -156,6 +167,20 @@ class BrokerProcess:
     def bootstrap_servers(self) -> str:
         """Value of `bootstrap.servers` for clients; the same after a restart."""
         return f"{HOST}:{self.port}"
+
+    @property
+    def security_dir(self) -> Path:
+        """The folder with `ca.crt`, certificates and settings of clients, if it is secure."""
+        return self._directory / SECURITY_FOLDER
+
+    def client_config(
+        self, username: str | None = None, password: str | None = None
+    ) -> dict[str, str]:
+        """Return settings of clients, by librdkafka's names; by default of the admin."""
+        servers = {"bootstrap.servers": self.bootstrap_servers}
+        if not self.secure:
+            return servers
+        return with_login(self.security_dir, username, password) | servers
 
     @property
     def is_running(self) -> bool:
@@ -216,8 +241,17 @@ class BrokerProcess:
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "headrace.cli.main", "up"]
-        command += ["--data", str(self.data_dir), "--listen", f"{HOST}:{self.port}"]
+        command += ["--data", str(self._directory), "--listen", f"{HOST}:{self.port}"]
+        command += ["--secure"] if self.secure else []
         return command + [f"--set={name}={value}" for name, value in self.settings.items()]
+
+
+def with_login(folder: Path, username: str | None, password: str | None) -> dict[str, str]:
+    """Return the settings of clients in a folder of secrets, with the login of a user."""
+    settings = read(str(folder / "client.properties"))
+    if username is not None:
+        settings |= {"sasl.username": username, "sasl.password": password or ""}
+    return settings
 
 
 def as_properties(settings: Mapping[str, object]) -> dict[str, str]:
