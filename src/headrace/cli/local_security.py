@@ -176,7 +176,8 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
             if made.reason is not None:
                 yield f"            {os.path.relpath(made.path)} made ({made.reason})"
         yield f"  headrace  export HEADRACE_COMMAND_CONFIG={client}"
-        yield f"  kcat      kcat -F {client} -L"
+        # Older ones repeat a part of the SCRAM exchange, which Kafka 4 rejects as well.
+        yield f"  kcat      kcat -F {client} -L  # with librdkafka 2.6.1 or newer"
         yield (
             f"  java      kafka-topics --bootstrap-server {bootstrap} --command-config {java}"
             " --list"
