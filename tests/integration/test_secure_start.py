@@ -128,6 +128,15 @@ def test_the_next_start_has_the_same_cluster_and_credentials(tmp_path: Path) -> 
         assert before["sasl.password"] not in broker.log
 
 
+def test_a_forgotten_option_does_not_open_a_secured_node(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, secure=True):
+        pass
+    options = ("--data", str(tmp_path / "data"), "--listen", f"{HOST}:0")
+    command = [sys.executable, "-m", "headrace.cli.main", "up", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "start it with --secure" in done.stderr) == (1, True)
+
+
 def test_no_client_gets_in_without_a_login(broker: BrokerProcess) -> None:
     """SEC-1, SEC-5: neither plaintext, nor another authority, nor a wrong password."""
     good = broker.client_config()
@@ -182,15 +191,15 @@ def test_registry_and_rest_proxy_are_secured_with_the_node(tmp_path: Path) -> No
         login = (settings["sasl.username"], settings["sasl.password"])
         with httpx2.Client(verify=trust, auth=login, timeout=30) as client:
 
-            def answer(url: str) -> int:
+            def answers() -> list[int]:
                 try:
-                    return client.get(url).status_code
+                    return [client.get(url).status_code for url in urls]
                 except httpx2.TransportError:
-                    return 0
+                    return []
 
-            for url in (f"https://{registry}/subjects", f"https://{rest}/topics"):
-                eventually(lambda url=url: answer(url), expect=lambda code: code == 200)
-                assert httpx2.get(url, verify=trust).status_code == 401
+            urls = (f"https://{registry}/subjects", f"https://{rest}/topics")
+            eventually(answers, expect=lambda codes: codes == [200, 200])
+            assert [httpx2.get(url, verify=trust).status_code for url in urls] == [401, 401]
             body = {
                 "value_schema": '{"type":"record","name":"Cup","fields":[]}',
                 "records": [{"value": {}}],

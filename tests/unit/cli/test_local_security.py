@@ -13,12 +13,12 @@ from headrace.cli.local_cluster import (
     SecurityChanged,
     Shape,
     ShapeChanged,
+    check_open,
     node_properties,
     planned,
     write_properties,
 )
 from headrace.cli.local_security import LocalSecurity, hosts_of, prepare, prepare_cluster
-from headrace.cli.main import main
 from headrace.cli.up_secure import secured_properties
 from headrace.client.security import Security
 from headrace.errors import InvalidConfig
@@ -130,13 +130,11 @@ def test_every_interface_has_the_names_of_the_machine() -> None:
     assert os.uname().nodename in hosts_of("", "")
 
 
-def test_open_and_secured_nodes_do_not_share_data(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_open_and_secured_nodes_do_not_share_data(tmp_path: Path) -> None:
     """SEC-1: a secured node does not become open by a forgotten option."""
     secured(tmp_path / "closed")
-    assert main(["up", "--data", str(tmp_path / "closed"), "--listen", "127.0.0.1:0"]) == 1
-    assert "was made by --secure" in capsys.readouterr().err
+    with pytest.raises(SecurityChanged, match="was made by --secure"):
+        check_open(str(tmp_path / "closed"))
     (tmp_path / "open").mkdir()
     (tmp_path / "open" / "meta.properties").touch()
     with pytest.raises(SecurityChanged, match="was made without --secure"):
