@@ -7,21 +7,27 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.runtime.log_limits import LogLimit
+from headrace.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from headrace.security.sasl.reports import Audit
+
 _log = logging.getLogger(__name__)
 
 HANDSHAKES_MAX = 1000
 _TIMEOUT_S = 10.0
+_MECHANISM = "TLS"
 
 
 class Beginning(Protocol):
     """A connection whose handshake is under way."""
 
     listener: str
+    host: str
+    principal: Principal
 
     @property
     def peer(self) -> str: ...
@@ -41,6 +47,8 @@ class Handshakes:
         self._limits = {True: LogLimit(), False: LogLimit()}
         """For connections that try TLS, and for those that do not."""
         self.failed = 0
+        self.audit: Audit | None = None
+        """Receives the result of each handshake with a client certificate, and failures."""
 
     @property
     def has_room(self) -> bool:
@@ -51,14 +59,22 @@ class Handshakes:
         if self._timer is None:
             self._timer = self._loop.call_later(_TIMEOUT_S, self._close_late)
 
+    def succeed(self, connection: Beginning) -> None:
+        """Forget a connection whose client is known by its certificate, or anonymous."""
+        self.end(connection)
+        if self.audit is not None and connection.principal is not ANONYMOUS:
+            self.audit(connection.listener, connection.host, _MECHANISM, connection.principal, None)
+
     def end(self, connection: Beginning) -> None:
-        """Forget a connection whose handshake is finished, or that was closed."""
+        """Forget a connection, which is closed or past its handshake."""
         if self._deadlines.pop(connection, None) is not None:
             self._on_room()
 
     def fail(self, connection: Beginning, reason: str, *, tries_tls: bool = True) -> None:
         """Count a failed handshake and log its reason; a flood is logged in part."""
         self.failed += 1
+        if self.audit is not None:
+            self.audit(connection.listener, connection.host, _MECHANISM, None, reason)
         limit = self._limits[tries_tls]
         if limit.allows():
             fields = {

@@ -245,6 +245,7 @@ class Node:
         audit, name = self._audit, self.settings.headrace_audit_topic
         if audit is None:
             return
+        self.server.handshakes.audit = audit.events.authenticated
         from headrace.broker.audit_writer import AuditTopic
 
         leaders, controller = self.broker.leaders, self.metadata

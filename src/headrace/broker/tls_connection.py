@@ -110,7 +110,7 @@ class TlsConnection(Connection):
             self._refuse(str(error))
             return
         self._is_secure = True
-        self._handshakes.end(self)
+        self._handshakes.succeed(self)
         self._plan_reading()
 
     def _greets(self) -> bool:

@@ -4,12 +4,14 @@ The controller listener serves them, the network reaches them, and while this co
 watches the brokers and makes the decisions that no request asks for.
 """
 
+import logging
 import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.controller.descriptions import describe_controllers
-from headrace.controller.requests import check_right
+from headrace.controller.requests import RIGHTS_ON_CLUSTER, check_right
+from headrace.errors import ClusterAuthorizationFailed
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.describe_acls import DescribeAclsRequest
@@ -24,15 +26,21 @@ from headrace.quorum.listener import (
 )
 from headrace.quorum.older_versions import in_version
 from headrace.quorum.upkeep import ControllerUpkeep
+from headrace.security.acls import Operation
 
 if TYPE_CHECKING:
     from headrace.controller.controller import Controller
     from headrace.protocol.schemas.api_versions import ApiVersionsResponse
     from headrace.quorum.metadata_quorum import MetadataQuorum
     from headrace.runtime.clock import Clock
+    from headrace.security.access import Access
     from headrace.security.node_tls import NodeTls
     from headrace.security.principals import Caller
     from headrace.security.sasl.listener import ListenerLogins
+
+_log = logging.getLogger(__name__)
+
+_REFUSED_MAX = 100
 
 
 class OtherNodes:
@@ -54,6 +62,8 @@ class OtherNodes:
         self._listener = ControllerListener(
             self.serve, self._check_forwarder, ControllerLogins(logins or {}, self._versions), tls
         )
+        self._refused: set[str] = set()
+        """Principals of refused nodes, each of which is logged once."""
         self.upkeep = ControllerUpkeep(controller, clock)
         self._watch: BrokerWatch | None = None
         if is_controller:
@@ -76,7 +86,22 @@ class OtherNodes:
 
     def _check_forwarder(self, caller: "Caller") -> None:
         """Raise unless a peer may forward requests of clients."""
-        check_right(self._controller.access_of(caller), ApiKey.ENVELOPE)
+        self._check(caller, ApiKey.ENVELOPE)
+
+    def _check(self, caller: "Caller", key: int) -> "Access":
+        """Return the rights of a peer; raise if it may not send a request at all."""
+        access = self._controller.access_of(caller)
+        try:
+            check_right(access, key)
+        except ClusterAuthorizationFailed:
+            is_of_node = RIGHTS_ON_CLUSTER[key] is Operation.CLUSTER_ACTION
+            name = str(caller.principal)
+            if is_of_node and name not in self._refused and len(self._refused) < _REFUSED_MAX:
+                self._refused.add(name)
+                fields = {"principal": name, "host": caller.host, "api": ApiKey(key).name}
+                _log.warning("node without CLUSTER_ACTION refused", extra=fields)
+            raise
+        return access
 
     def _versions(self, version: int) -> "ApiVersionsResponse":
         image = self._controller.image
@@ -88,8 +113,7 @@ class OtherNodes:
         key = request.API_KEY
         if key == ApiKey.API_VERSIONS:
             return self._versions(version)
-        access = self._controller.access_of(caller)
-        check_right(access, key)
+        access = self._check(caller, key)
         if isinstance(request, DescribeClusterRequest):
             return describe_controllers(
                 self._controller.image,

@@ -91,6 +91,17 @@ async def test_a_peer_without_rights_cannot_forward(tmp_path: Path) -> None:
         assert (await channel.ask(envelope)).error_code == ClusterAuthorizationFailed.code
 
 
+async def test_a_refused_node_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, "User:admin") as (_, channel):
+        for _ in range(3):
+            await channel.ask(VoteRequest())
+        await channel.ask(QUORUM)
+    events = [one for one in caplog.records if "CLUSTER_ACTION" in one.getMessage()]
+    assert [one.__dict__["principal"] for one in events] == ["User:ANONYMOUS"]
+
+
 @pytest.mark.parametrize("request_", REQUESTS[1:])
 async def test_a_super_user_is_served(tmp_path: Path, request_: Message) -> None:
     async with serving(tmp_path, "User:ANONYMOUS") as (_, channel):
