@@ -109,7 +109,8 @@ class AnsweredFetch:
         self.peer = "10.0.0.9:9092"
         self.closed = False
         self.produce_shape: Any = None
-        self.gathered = self.stashed_ns = 0
+        self.gathered = self.stashed_ns = self.requests = self.spent_ns = 0
+        self.client_id: str | None = None
         self.repeated = None
         self.is_waiting = False
         self.answer: FetchResponse | None = None

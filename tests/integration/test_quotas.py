@@ -5,19 +5,22 @@ The windows are shorter than by default, so that a burst is over soon.
 
 import json
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kio.schema.errors import ErrorCode
 
 import headrace
+from headrace.cli.usage import command as usage
 from tests.builders.record_batches import batch
 from tests.clients.librdkafka import Sent, create_topic, quiet, unique_name
 from tests.clients.wire import SECOND, Connection, produce_fields
 from tests.processes.kafka import KafkaRelease
-from tests.processes.nodes import Node
+from tests.processes.nodes import Node, free_port
 
 WINDOWS = {
     f"{prefix}quota_window_{what}": value
@@ -235,3 +238,22 @@ def test_the_java_producer_reports_its_throttle_times(
     )
     (line,) = (one for one in text.splitlines() if "produce-throttle-time-max" in one)
     assert float(line.rpartition(":")[2]) > 0
+
+
+def test_usage_and_quotas_are_on_the_metrics_port(start_node: StartNode) -> None:
+    """CLD-2(b), QUO-1."""
+    port = free_port()
+    node = start_node(headrace_metrics_port=port, **WINDOWS)
+    topic = create_topic(node)
+    with headrace.Admin(node.address) as admin:
+        admin.quotas.alter({"client-id": "app"}, {"producer_byte_rate": RATE})
+    assert produce_for(node, topic, "app", seconds=1).size
+    shown = CliRunner().invoke(usage, ["--metrics", f"127.0.0.1:{port}", "--json"])
+    rows = [row for window in json.loads(shown.output) for row in window["rows"]]
+    (row,) = (one for one in rows if one["client_id"] == "app")
+    assert row["bytes_in"] > RATE > row["bytes_out"] > 0
+    assert row["requests"] > 0
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+        text = page.read().decode()
+    assert 'headrace_usage_requests_total{user="ANONYMOUS",client_id="app"}' in text
+    assert 'kafka_server_produce_byte_rate{user="",client_id="app"}' in text

@@ -58,7 +58,7 @@ PARTS: dict[str, tuple[set[str], ...]] = {
             "peer_batches",
             "quota_answers",
         },
-        {"replication_throttles"},
+        {"replication_throttles", "usage"},
         {"metadata"},
         {"authorized_operations", "configs", "coordinators", "metrics", "producer_ids"},
         {

@@ -107,6 +107,9 @@ class Connection:
         "_writing",
         "access",
         "buffers",
+        "bytes_in",
+        "bytes_out",
+        "client_id",
         "closed",
         "fd",
         "gathered",
@@ -120,7 +123,9 @@ class Connection:
         "principal",
         "produce_shape",
         "repeated",
+        "requests",
         "software",
+        "spent_ns",
         "stashed_ns",
     )
 
@@ -157,6 +162,9 @@ class Connection:
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_shape: ProduceShape | None = None  # The shape of its last Produce request.
         self.repeated: object = None  # The last request of an API in `REPEATED`, kept by dispatch.
+        self.client_id: str | None = None  # The last request has it; None before the first.
+        # Counts for `usage.py`, which takes them away.
+        self.requests = self.bytes_in = self.bytes_out = self.spent_ns = 0
         self.gathered = 0  # Requests that are answered when this round of sockets ends.
         self.closed = False
         self.is_active = True  # A request was completed since the last sweep.
@@ -203,6 +211,7 @@ class Connection:
                 if not (received := self._recv_into(buffers.vacant)):
                     self.close()
                     return
+                self.bytes_in += received
                 start, shape = buffers.start, self.produce_shape
                 end = start + received
                 # Nearly always it is one frame, and most frames bring records.
@@ -228,6 +237,7 @@ class Connection:
         if not received:
             self.close()
             return
+        self.bytes_in += received
         self._stash = bytearray()
         self.stashed_ns = 0  # The request was incomplete, so it was not queued.
         self._serve_frames(buffers.scratch, start, start + kept + received)
@@ -287,6 +297,7 @@ class Connection:
                 self.close()
                 return
             self._filled += received
+            self.bytes_in += received
             if received < wanted:
                 return
         self._frame = None
@@ -446,7 +457,8 @@ class Connection:
         out = self._out
         try:
             if len(out) == 1 and isinstance(first := out[0], bytes):
-                if (sent := self._send(first)) == len(first):
+                self.bytes_out += (sent := self._send(first))
+                if sent == len(first):
                     out.clear()
                     return True
                 out[0] = memoryview(first)[sent:]
@@ -454,6 +466,7 @@ class Connection:
                 part = out[0] if len(out) == 1 else _joined(out)
                 if isinstance(part, (bytes, bytearray, memoryview)):
                     sent = self._send(part, _MORE) if len(out) > 1 else self._send(part)
+                    self.bytes_out += sent
                     if sent == len(part):
                         out.popleft()
                     else:
@@ -478,6 +491,7 @@ class Connection:
         )
         if not sent:
             raise OSError(errno.EIO, "a segment ended before the bytes promised to a consumer")
+        self.bytes_out += sent
         part.position += sent
         part.size -= sent
         return part.size

@@ -82,6 +82,8 @@ class Dispatcher:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.quotas: ClientQuotas | None = None
         """The quotas of clients; None while no client has one."""
+        self.on_renamed: Callable[[Connection], None] | None = None
+        """Called before a connection gets another client id."""
 
     def __call__(self, connection: Connection, data: Frames, position: int, end: int) -> None:
         shape = connection.produce_shape
@@ -110,9 +112,9 @@ class Dispatcher:
                 self._serve(connection, frame, began)
                 return
             call = DirectCall(self._broker, connection, key, version, correlation_id)
-            if self.quotas is not None:
+            if self.quotas is not None or connection.client_id is None:
                 name = bytes(frame[_HEADER.size : _HEADER.size + max(client_size, 0)])
-                call.meter = self._meter(connection, name.decode(errors="replace"))
+                self._measure(connection, call, name.decode(errors="replace"))
                 call.size = len(frame)
                 call.began_ns = began
             _serve_direct(direct, call, frame, client_size)
@@ -123,6 +125,8 @@ class Dispatcher:
         except Exception:
             connection.fail()
             return
+        connection.requests += 1
+        connection.spent_ns += perf_counter_ns() - began
         if not connection.is_waiting:
             self._served_since(began, connection.stashed_ns, key, version)
 
@@ -139,6 +143,8 @@ class Dispatcher:
         handler = entry.handler()
         # As in Kafka, bytes after the last field are ignored.
         request, _ = read_bounded(handler.request_type, version, frame, body, ELEMENTS_MAX)
+        if header.client_id != connection.client_id:
+            self._name(connection, header.client_id or "")
         call = Call(self._broker, connection, version, header.client_id)
         if self.quotas is not None and key not in EXEMPT:
             call.meter = self._meter(connection, header.client_id or "")
@@ -154,26 +160,26 @@ class Dispatcher:
     ) -> None:
         """Call the handler, and answer now or when the coroutine that it returned has finished."""
         entry, request, call = decoded.entry, decoded.request, decoded.call
+        connection.requests += 1
         try:
             answer = decoded.handler.function(request, call)
         except Exception as error:
             answer = self._refusal(decoded, error)
         if not isinstance(answer, bytes) and asyncio.iscoroutine(answer):
             connection.wait()
-            if call.meter is not None:
-                answer = Stopwatch(answer)
+            answer = Stopwatch(answer)
             task = self._broker.loop.create_task(
                 self._finish(connection, decoded, answer, correlation_id, began)
             )
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
             return
-        if call.meter is not None:
-            spent_ns = perf_counter_ns() - began
-            if throttle_ms := call.meter.requested(spent_ns):
-                self._answer_and_mute(connection, decoded, answer, correlation_id, throttle_ms)
-                self._broker.metrics.requests.served(entry.key, call.version, spent_ns)
-                return
+        spent_ns = perf_counter_ns() - began
+        connection.spent_ns += spent_ns
+        if call.meter is not None and (throttle_ms := call.meter.requested(spent_ns)):
+            self._answer_and_mute(connection, decoded, answer, correlation_id, throttle_ms)
+            self._broker.metrics.requests.served(entry.key, call.version, spent_ns)
+            return
         frame = self._encode(answer, correlation_id, entry, call.version)
         if len(frame) <= _ANSWER_IN_ROUND_BYTES_MAX:
             connection.answer_in_round(frame)
@@ -185,7 +191,7 @@ class Dispatcher:
         self,
         connection: Connection,
         decoded: Decoded,
-        answer: Any,
+        answer: Stopwatch[Any],
         correlation_id: int,
         began: int,
     ) -> None:
@@ -194,10 +200,8 @@ class Dispatcher:
             message = await answer
         except Exception as error:
             message = self._refusal(decoded, error)
-        throttle_ms = 0
-        if meter is not None:
-            assert isinstance(answer, Stopwatch)
-            throttle_ms = meter.requested(answer.spent_ns)
+        throttle_ms = 0 if meter is None else meter.requested(answer.spent_ns)
+        connection.spent_ns += answer.spent_ns
         if entry.key in MUTATIONS:
             throttle_ms = max(throttle_ms, message.throttle_time_ms)
         if throttle_ms:
@@ -220,6 +224,19 @@ class Dispatcher:
         answer = with_throttle_time(answer, entry.key, version, throttle_ms)
         frame = self._encode(answer, correlation_id, entry, version)
         connection.finish_muted([frame], throttle_ms)
+
+    def _measure(self, connection: Connection, call: DirectCall, client_id: str) -> None:
+        """Find the quotas of a client, and note its name."""
+        if client_id != connection.client_id:
+            self._name(connection, client_id)
+        if self.quotas is not None:
+            call.meter = self._meter(connection, client_id)
+
+    def _name(self, connection: Connection, client_id: str) -> None:
+        """Note the client id of a connection; its requests before were those of another one."""
+        if self.on_renamed is not None and connection.client_id is not None:
+            self.on_renamed(connection)
+        connection.client_id = client_id
 
     def _meter(self, connection: Connection, client_id: str) -> "Meter | None":
         assert self.quotas is not None

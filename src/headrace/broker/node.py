@@ -49,6 +49,7 @@ from headrace.broker.topics.metadata_answers import MetadataAnswers
 from headrace.broker.topics.topic_creation import TopicCreation
 from headrace.broker.topics.topology import leader_nodes
 from headrace.broker.transactions import TransactionCoordinator
+from headrace.broker.usage import MINUTE_MS, Usage
 from headrace.errors import CannotListen, KafkaStorageError
 from headrace.metadata.image import Endpoint, MetadataImage
 from headrace.peers.pool import BrokerChannels
@@ -69,6 +70,7 @@ from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
     from headrace.broker.audit_writer import AuditWriter
+    from headrace.broker.connection import Connection
     from headrace.broker.fetchers import ReplicaFetchers
     from headrace.broker.logins.gate import Gate
     from headrace.groups.shard import GroupShard
@@ -110,6 +112,7 @@ class Node:
         self.clock = clock or SystemClock()
         self.node_id = settings.node_id
         self.metrics = Metrics()
+        self.usage = Usage(settings.node_id, self.clock.now_ms())
         self.tasks = Tasks(loop)
         self.wake_ups = WakeUps(loop)
         self.partitions = Partitions(self.wake_ups.changed)
@@ -191,15 +194,33 @@ class Node:
         hosting = self._make_hosting()
         self.maintenance = self._make_maintenance(hosting)
         self._dispatcher = Dispatcher(self.broker, self.produce_round)
+        self._dispatcher.on_renamed = self._add_usage
         await self._host_partitions(hosting)
-        self.server.on_disconnect = self.broker.share_partitions.disconnected
+        self.server.on_disconnect = self._disconnected
         # The moment it is unfenced, clients and followers come, and controllers watch its port.
         self.server.start(self._dispatcher, self._make_gates())
         await self.metadata.run(self.quorum_node.lifecycle.serve())
         if self._observability is not None:
             await self._observability.serve()
+            self.tasks.every(self._until_next_minute_ms, self.roll_usage, "windows of usage")
         self._start_maintenance()
         self.is_ready = True
+
+    def _add_usage(self, connection: "Connection") -> None:
+        self.usage.add(connection, self.clock.now_ms())
+
+    def _disconnected(self, connection: "Connection") -> None:
+        self._add_usage(connection)
+        self.broker.share_partitions.disconnected(connection)
+
+    def roll_usage(self) -> None:
+        """Bring the usage of clients up to date."""
+        now_ms = self.clock.now_ms()
+        self.usage.collect(self.server.connections, now_ms)
+        self.usage.roll(now_ms)
+
+    def _until_next_minute_ms(self) -> float:
+        return MINUTE_MS - self.clock.now_ms() % MINUTE_MS
 
     def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
         """Claim the ports; return the addresses to advertise to clients."""
@@ -221,7 +242,10 @@ class Node:
 
         status = NodeStatus(self)
         self._observability = Observability(
-            metrics=status.families, health=status.health, ready=status.readiness
+            metrics=status.families,
+            health=status.health,
+            ready=status.readiness,
+            pages={"/usage": status.usage},
         )
         wanted = settings.headrace_metrics_host, settings.headrace_metrics_port
         try:

@@ -18,6 +18,11 @@ from headrace.broker.metrics.exported_metrics import (
     exported_families,
 )
 from headrace.broker.metrics.quorum_metrics import quorum_families
+from headrace.broker.metrics.quota_metrics import (
+    client_quota_families,
+    connection_rate_families,
+    replication_families,
+)
 from headrace.replication.delayed import Delayed
 from headrace.runtime.observability import Health
 from headrace.runtime.process import process_families
@@ -25,6 +30,7 @@ from headrace.runtime.process import process_families
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
     from headrace.broker.server import Server
+    from headrace.broker.usage import Usage, UsagePage
     from headrace.metadata.image import Endpoint
     from headrace.runtime.exposition import Family
 
@@ -38,6 +44,9 @@ class Node(Protocol):
     server: "Server"
     endpoints: "list[Endpoint]"
     is_ready: bool
+    usage: "Usage"
+
+    def roll_usage(self) -> None: ...
 
 
 class NodeStatus:
@@ -66,7 +75,19 @@ class NodeStatus:
         yield from quorum_families(broker.controller.figures(), broker.image)
         yield from coordinator_families(broker.metrics.coordinators, self.coordinators())
         yield from telemetry_families(broker.telemetry, broker.clock.now_ms())
+        self._node.roll_usage()
+        yield from self._node.usage.families()
+        monotonic_ms = broker.clock.monotonic_ms()
+        yield from client_quota_families(broker.client_quotas, monotonic_ms)
+        yield from replication_families(broker.replication_throttles)
+        loop_ms = int(broker.loop.time() * 1000)
+        yield from connection_rate_families(self._node.server.rates, loop_ms)
         yield from process_families()
+
+    def usage(self) -> "UsagePage":
+        """Return the windows of usage by client."""
+        self._node.roll_usage()
+        return self._node.usage.page(self._broker.clock.now_ms())
 
     def health(self) -> Health:
         """Healthy while the metadata log and at least one log directory work."""

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "acls": "List, add, remove and explain the rules of who may do what.",
     "roles": "List roles, grant and revoke them, list their members.",
     "quotas": "List, set and remove quotas of users, clients and addresses.",
+    "usage": "Show who uses the brokers: requests, bytes and time.",
     "tokens": "Create, list, renew and expire delegation tokens.",
     "profile": "Write and show settings for managed Kafka services.",
     "certs": "Make certificates for development, show any certificate.",

@@ -2,8 +2,7 @@
 
 A small HTTP server without a web framework, which would cost an idle broker or a running pipeline
 memory and start time. The size of a request, its time and the number of clients are bounded. Every
-connection serves one request, and only GET and HEAD are supported. Three callables provide the
-content.
+connection serves one request, and only GET and HEAD are supported. Callables provide the content.
 """
 
 import asyncio
@@ -49,7 +48,10 @@ class Observability:
         metrics: Callable[[], Iterable[Family]],
         health: Callable[[], Health],
         ready: Callable[[], Health],
+        pages: Mapping[str, Callable[[], msgspec.Struct]] | None = None,
     ) -> None:
+        """`pages` are further paths, and the objects that they show as JSON."""
+        self._pages = pages or {}
         self._metrics = metrics
         self._verdicts = {"/health": health, "/ready": ready}
         self._server: asyncio.Server | None = None
@@ -124,6 +126,9 @@ class Observability:
             )
         if path in self._verdicts:
             return await _send_verdict(writer, self._verdicts[path](), with_body=method == b"GET")
+        if path in self._pages:
+            body = msgspec.json.encode(self._pages[path]()) if method == b"GET" else b""
+            return await _send(writer, 200, "application/json", body)
         return await _refuse(writer, 404, "there are /metrics, /health and /ready")
 
     async def _send_metrics(

@@ -64,7 +64,8 @@ class PortConnection(asyncio.Protocol):
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_shape: Any = None
         self.repeated: Any = None
-        self.gathered = 0
+        self.gathered = self.requests = self.spent_ns = self.bytes_in = self.bytes_out = 0
+        self.client_id: str | None = None
         self.closed = False
         self.is_active = True
         self.idle_sweeps = 0

@@ -40,7 +40,8 @@ class Client:
         self.host, self.port, self.listener = "10.0.0.7", 40_000, "PLAINTEXT"
         self.produce_shape = None
         self.repeated: Any = None
-        self.gathered = self.stashed_ns = 0
+        self.gathered = self.stashed_ns = self.requests = self.spent_ns = 0
+        self.client_id: str | None = None
         self.is_waiting = False
         self.frames: list[bytes] = []
 

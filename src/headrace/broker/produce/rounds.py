@@ -274,6 +274,7 @@ class ProduceRound:
                     failure = request.failure or error
                     if failure is not None:
                         self._refuse(request, failure)
+                    request.connection.requests += 1
                     request.connection.finish((request.answer or b"",))
                 except Exception:
                     request.connection.fail()
@@ -316,6 +317,8 @@ class ProduceRound:
             if request.answer:
                 connection.answer(request.answer)
         connection.is_active = True
+        connection.requests += 1
+        connection.spent_ns += perf_counter_ns() - began_ns
         self._metrics.requests.served_since(
             began_ns, connection.stashed_ns, _PRODUCE, shape.version
         )
@@ -403,7 +406,11 @@ class ProduceRound:
         """Count each request with the duration of the round, which began after it arrived."""
         duration_ns = perf_counter_ns() - self._began_ns
         versions: dict[int, int] = {}
+        share_ns = duration_ns // max(len(gathered), 1)
         for request in gathered:
+            connection = request.connection
+            connection.requests += 1
+            connection.spent_ns += share_ns
             version = request.shape.version
             versions[version] = versions.get(version, 0) + 1
         for version, count in versions.items():

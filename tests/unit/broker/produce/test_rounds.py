@@ -28,7 +28,7 @@ class Client:
 
     def __init__(self) -> None:
         self.produce_shape: Any = None
-        self.gathered = 0
+        self.gathered = self.requests = self.spent_ns = 0
         self.stashed_ns = 0
         self.was_closed = False
         self.answers: list[tuple[int, PartitionProduceResponse]] = []
