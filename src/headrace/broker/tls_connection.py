@@ -189,6 +189,7 @@ class TlsConnection(Connection):
                     return self._continue_later()
                 piece = self._first_piece()
                 sent = sock.write(piece)
+                self.bytes_out += sent
                 sent_in_turn += sent
                 if sent == len(piece):
                     out.popleft()
