@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import random
 import re
 import shutil
 import socket
@@ -29,9 +31,12 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from headrace.protocol.framing import encode_request
+from headrace.protocol.schemas.api_versions import ApiVersionsRequest
+from headrace.protocol.schemas.heartbeat import HeartbeatRequest
 from headrace.protocol.schemas.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schemas.sasl_handshake import SaslHandshakeRequest
 from headrace.security.sasl.oauthbearer import unsecured_token
+from tests.builders.certificates import Authority
 from tests.processes.kafka import KafkaRelease
 from tests.processes.nodes import HOST, eventually
 from tests.processes.sasl_nodes import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, SaslNode
@@ -458,5 +463,59 @@ def test_users_of_a_file_change_while_the_node_runs(tmp_path: Path) -> None:
         users.write_text("broken")
         eventually(lambda: "file of users not usable" in node.log)
         assert can_log_in_with("second")
+    finally:
+        node.kill()
+
+
+def test_hostile_bytes_before_a_login_end_their_connection(node: SaslNode, topic: str) -> None:
+    """SEC-4: random frames, truncated and reordered logins; `HEADRACE_FUZZ_SEEDS=500` for more."""
+    for seed in range(int(os.environ.get("HEADRACE_FUZZ_SEEDS", "40"))):
+        rng = random.Random(seed)
+        address = (HOST, node.sasl_port)
+        with (
+            socket.create_connection(address, timeout=SECONDS_MAX) as client,
+            contextlib.suppress(OSError),
+        ):
+            client.sendall(hostile_bytes(rng))
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(1 << 16):
+                pass
+    assert round_trip(librdkafka(node, "PLAIN"), topic) == [b"0", b"1", b"2"]
+    assert "Traceback" not in node.log
+
+
+def hostile_bytes(rng: random.Random) -> bytes:
+    """Bytes of a login in another order, with changes, and cut off."""
+    frames = [
+        encode_request(ApiVersionsRequest("fuzz", "1"), 3, 1, "fuzz"),
+        encode_request(SaslHandshakeRequest(rng.choice(MECHANISMS)), rng.randrange(2), 2, "fuzz"),
+        encode_request(SaslAuthenticateRequest(rng.randbytes(rng.randrange(60))), 2, 3, "fuzz"),
+        encode_request(HeartbeatRequest("g", 1, "m"), 4, 4, "fuzz"),
+        (noise := rng.randbytes(rng.randrange(200))) and len(noise).to_bytes(4) + noise,
+    ]
+    rng.shuffle(frames)
+    content = bytearray(b"".join(frames))
+    for _ in range(rng.randrange(4)):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    return bytes(content[: rng.randrange(1, len(content) + 1)])
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_logins_over_tls(tmp_path: Path, topic: str, mechanism: str) -> None:
+    """SEC-2, SEC-4, SEC-5"""
+    authority = Authority()
+    keystore = authority.issue().write(tmp_path / "node.pem")
+    authorities = authority.write(tmp_path / "authority.pem")
+    node = SaslNode(
+        tmp_path / "node",
+        {**SETTINGS, "ssl.keystore.location": str(keystore), "ssl.keystore.type": "PEM"},
+    )
+    node.settings["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,SASL:SASL_SSL"
+    node.start()
+    try:
+        add_scram_user(node)
+        tls = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(authorities)}
+        settings = {**librdkafka(node, mechanism), **tls}
+        assert round_trip(settings, topic) == [b"0", b"1", b"2"]
     finally:
         node.kill()

@@ -100,7 +100,8 @@ class ScramServer:
         extensions = _extensions(found["extensions"])
         is_token = extensions.get(TOKEN_AUTH, "").lower() == "true"
         credential, login = self._token(name) if is_token else self._user(name)
-        shown = credential or self._decoy(name)
+        decoy = self._decoy(name)  # Also for a user that exists, so that the time shows nothing.
+        shown = credential or decoy
         nonce = found["nonce"] + self._new_nonce()
         answer = f"r={nonce},s={_base64(shown.salt)},i={shown.iterations}"
         self._challenge = _Challenge(
