@@ -37,8 +37,8 @@ KAFKA = {
 ONLY_WITH_A_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 LIMITS = (
-    "Listeners use PLAINTEXT only. There are no ACLs and no quotas, so every client may do "
-    "everything.",
+    "TLS is OpenSSL's. The suites of TLS 1.3 cannot be chosen one by one, and versions before 1.2 "
+    "are rejected. Properties of a JVM's TLS, such as `ssl.provider`, have no effect.",
     "Client quotas are Kafka's, and a request percentage is that of the one event loop: 100 is all "
     "of it. A fetched batch beyond the burst of its quota is sent when nothing else counts; Kafka "
     "never sends it. A throttled ShareFetch keeps its records, which are locked already.",

@@ -4,6 +4,8 @@ import asyncio
 import socket
 import ssl
 import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from headrace.client.admin import Admin
 from tests.builders.certificates import LOCAL, Authority, Owned
 from tests.processes.kafka import KafkaRelease
-from tests.processes.nodes import HOST, eventually
+from tests.processes.nodes import HOST, eventually, free_port
 from tests.processes.tls_nodes import TlsNode
 
 PAYLOAD = b"the-secret-payload-of-a-record"
 TOPIC = "orders"
+HEADRACE = str(Path(sys.executable).with_name("headrace"))
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +42,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsNode]:
 def start(tmp_path: Path) -> Iterator[Callable[..., TlsNode]]:
     nodes: list[TlsNode] = []
 
-    def start(**settings: object) -> TlsNode:
-        nodes.append(TlsNode(tmp_path / "node", **settings))
+    def start(**settings: str) -> TlsNode:
+        nodes.append(TlsNode(tmp_path / "node", None, **settings))
         nodes[-1].start()
         return nodes[-1]
 
@@ -135,6 +138,64 @@ def test_our_own_client_reaches_a_tls_listener(node: TlsNode) -> None:
     """SEC-2."""
     with Admin(node.librdkafka(node.authority.issue("ada", hosts=()))) as admin:
         assert "by-our-client" not in [one.name for one in admin.topics.all()]
+
+
+def test_commands_reach_a_tls_listener(node: TlsNode) -> None:
+    """SEC-2: by a file of client settings."""
+    assert command(node, "topics", "create", "by-a-command") is not None
+    assert "by-a-command" in command(node, "topics", "list")
+
+
+def command(node: TlsNode, *arguments: str) -> str:
+    options = ["--bootstrap", node.address, "--command-config", str(command_config(node))]
+    finished = subprocess.run(
+        [HEADRACE, *arguments, *options], check=True, capture_output=True, text=True, timeout=60
+    )
+    return finished.stdout
+
+
+def command_config(node: TlsNode) -> Path:
+    """Write the settings of a client with a certificate into a file."""
+    keys = node.authority.issue("ada", hosts=()).write(node.directory / "command.pem")
+    config = node.directory / "command.properties"
+    config.write_text(
+        f"security.protocol=SSL\nssl.ca.location={node.trusted}\n"
+        f"ssl.certificate.location={keys}\nssl.key.location={keys}\n"
+    )
+    return config
+
+
+@pytest.mark.parametrize(
+    ("product", "path", "content"),
+    [("registry", "/subjects", "[]"), ("rest", "/topics", "by-a-product")],
+)
+def test_products_reach_a_tls_listener(
+    node: TlsNode, product: str, path: str, content: str
+) -> None:
+    """SEC-2: by the same settings as commands."""
+    if product == "rest":
+        command(node, "topics", "create", content)
+    port = free_port()
+    options = ["--bootstrap", node.address, "--listen", f"{HOST}:{port}"]
+    log = (node.directory / f"{product}.log").open("wb")
+    with subprocess.Popen(
+        [HEADRACE, product, *options, "--command-config", str(command_config(node))],
+        stdout=log,
+        stderr=log,
+    ) as process:
+        try:
+            eventually(lambda: content in answer_of(port, path))
+        finally:
+            process.terminate()
+            log.close()
+
+
+def answer_of(port: int, path: str) -> str:
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 @pytest.mark.parametrize("kind", ["none", "foreign", "expired"])

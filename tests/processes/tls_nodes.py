@@ -4,30 +4,40 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders.certificates import Authority, Owned
-from tests.processes.nodes import Headrace, Node
-
-PASSWORD = "secret-of-the-store"
+from tests.processes.nodes import HOST, Flavour, Headrace, Node
 
 
 class TlsNode(Node):
     """One broker whose only listener speaks TLS, with certificates of its own authority."""
 
-    def __init__(self, directory: Path, **settings: object) -> None:
-        super().__init__(Headrace(), directory, {})
+    def __init__(
+        self, directory: Path, flavour: Flavour | None = None, **settings: str | int
+    ) -> None:
+        super().__init__(flavour or Headrace(), directory, {})
         self.authority = Authority()
         self.certificate = directory / "broker.pem"
         self.trusted = self.authority.write(directory / "authority.pem")
         self.authority.issue().write(self.certificate)
         given = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.settings = {
-            "listeners": f"SSL://{self.address}",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.certificate),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.trusted),
             "offsets.topic.num.partitions": "1",
             "group.initial.rebalance.delay.ms": "0",
+            **self._listeners(),
             **given,
+        }
+
+    def _listeners(self) -> dict[str, str]:
+        """Return the listeners; Kafka needs one of a controller, which no client sees."""
+        if self.flavour.name == "headrace":
+            return {"listeners": f"SSL://{self.address}"}
+        return {
+            "listeners": f"SSL://{self.address},CONTROLLER://{HOST}:{self.controller_port}",
+            "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "SSL",
         }
 
     def librdkafka(self, client: Owned | None = None) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Node:
         self._peers: list[BrokerChannels] = []
         self._inter_broker_listener = settings.inter_broker_listener
         self._own_login = own_login_of(settings)
-        self._tls = NodeTls(settings)
+        self.tls = NodeTls(settings)
         self.registered_schemas = RegisteredSchemas(
             self.partitions, self._channels("schemas"), settings.headrace_schemas_topic
         )
@@ -227,7 +227,7 @@ class Node:
         endpoints = []
         for listener in settings.broker_listeners:
             _, port = self.server.bind(listener.name, listener.host, listener.port)
-            if (tls := self._tls.of(listener.name)) is not None:
+            if (tls := self.tls.of(listener.name)) is not None:
                 self.server.secure(listener.name, tls)
             advertised = settings.advertised.get(listener.name, listener)
             endpoints.append(endpoint_of(settings, advertised, port))
@@ -316,7 +316,7 @@ class Node:
             resources=self.directories.resources if thread is None else None,
             decisions=None if self._audit is None else self._audit.events,
             logins=logins.by_listener if logins is not None else None,
-            tls=self._tls,
+            tls=self.tls,
         )
         self.metadata = ClusterMetadata(self.quorum_node, self.loop, thread)
         # Without its metadata log a node can change nothing, so it ends.
@@ -422,7 +422,7 @@ class Node:
             partitions=self.partitions,
             flusher=self.flusher,
             authorizer=self.quorum_node.authorizer,
-            tls=self._tls,
+            tls=self.tls,
             metadata_answers=MetadataAnswers(),
             topic_creation=TopicCreation(controller, configs, self.tasks),
             produce_shapes=self.produce_shapes,
@@ -477,7 +477,7 @@ class Node:
                 self._inter_broker_listener,
                 client_id,
                 self._own_login,
-                self._tls.of(self._inter_broker_listener),
+                self.tls.of(self._inter_broker_listener),
             )
         )
         return self._peers[-1]
@@ -569,7 +569,7 @@ class Node:
             self._followed_settings = settings
             self.quorum_node.controller.settings = settings
             self.server.limits = _limits(settings)
-            self._tls.follow(settings)
+            self.tls.follow(settings)
 
     def _follow_rules(self) -> None:
         """Forget what clients were allowed to do under older rules."""
@@ -604,10 +604,10 @@ class Node:
         self._start_audit()
         self.maintenance.start(self.broker.share_coordinator.prune)
         self.broker.isr_changes.start()
-        if self._tls.is_used:
+        if self.tls.is_used:
             self.tasks.every(
                 lambda: self.settings.headrace_ssl_reload_interval_ms,
-                lambda: self._tls.follow(self.settings),
+                lambda: self.tls.follow(self.settings),
                 "reload of certificates",
             )
 

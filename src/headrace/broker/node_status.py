@@ -129,6 +129,8 @@ class NodeStatus:
             ),
             connections=self._connections(),
             connections_accepted=self._node.server.accepted,
+            tls_handshakes_failed=self._node.server.handshakes.failed,
+            certificates_rejected=0 if broker.tls is None else broker.tls.reload_failures,
             connections_refused=self._node.server.refused,
             delayed={
                 "Fetch": fetches + broker.fetch_sessions.waiting_replicas,

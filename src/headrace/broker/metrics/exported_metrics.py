@@ -70,6 +70,8 @@ class NodeFigures(msgspec.Struct, frozen=True, kw_only=True):
     connections: Mapping[str, int] = {}  # By listener.
     connections_accepted: int = 0
     connections_refused: int = 0
+    tls_handshakes_failed: int = 0
+    certificates_rejected: int = 0
     delayed: Mapping[str, int] = {}  # Waiting requests by API: Fetch, Produce.
     fetch_session_count: int = 0
 
@@ -199,6 +201,16 @@ def node_families(node: NodeFigures) -> Iterator[Family]:
     )
     yield counter(
         f"{sockets}_connection_refused_total", "Connections refused.", node.connections_refused
+    )
+    yield counter(
+        f"{sockets}_tls_handshake_failed_total",
+        "TLS handshakes that failed.",
+        node.tls_handshakes_failed,
+    )
+    yield counter(
+        f"{sockets}_certificate_rejected_total",
+        "New certificates that could not be used, so that the old ones stayed.",
+        node.certificates_rejected,
     )
     yield Family(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
