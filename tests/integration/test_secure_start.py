@@ -14,12 +14,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from headrace.client.admin import Admin
 from headrace.client.security import TlsFailed
 from headrace.errors import SaslAuthenticationFailed
 from headrace.settings.properties import parse
+from headrace.testing.cluster import ClusterProcess
 from headrace.testing.process import BrokerProcess
 from tests.integration.cli.commands import run
 from tests.processes.kafka import KafkaRelease
@@ -211,3 +212,24 @@ def test_registry_and_rest_proxy_are_secured_with_the_node(tmp_path: Path) -> No
             )
             assert sent.status_code == 200, sent.text
             assert client.get(f"https://{registry}/subjects").json() == ["cups-value"]
+
+
+def test_a_cluster_is_secured_between_its_nodes_as_well(tmp_path: Path) -> None:
+    """SEC-3: nodes and controllers show each other certificates, and failover works."""
+    with ClusterProcess(tmp_path, secure=True) as cluster:
+        producer = Producer({**cluster.client_config(), "acks": "all"})
+        producer.produce("orders", b"one cup")
+        assert producer.flush(30) == 0
+        leader = cluster.leader_of("orders")
+        leader.kill()
+        producer.produce("orders", b"two cups")
+        assert producer.flush(60) == 0
+        consumer = Consumer(
+            {**cluster.client_config(), "group.id": "readers", "auto.offset.reset": "earliest"}
+        )
+        consumer.subscribe(["orders"])
+        read = [message.value() for message in consumer.consume(2, timeout=60)]
+        consumer.close()
+        assert read == [b"one cup", b"two cups"]
+        leader.start()
+        cluster.wait_until_in_sync()
