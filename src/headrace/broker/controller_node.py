@@ -55,15 +55,15 @@ class ControllerNode:
         settings = self.settings
         bound = bind_controllers(settings)
         self.endpoints = [endpoint for endpoint, _ in bound]
-        identity = open_identities(settings, self._clock)[settings.metadata_directory]
-        self._lock = files.lock(f"{settings.metadata_directory}/{LOCK}")
         logins = controller_logins(
             settings,
-            identity.cluster_id,
+            lambda: identity.cluster_id,
             self._clock,
             lambda: self.quorum_node.controller.image,
             audit=None if self._audit is None else self._audit.events.authenticated,
         )
+        identity = open_identities(settings, self._clock)[settings.metadata_directory]
+        self._lock = files.lock(f"{settings.metadata_directory}/{LOCK}")
         if logins is not None:
             logins.watch(self._tasks)
         self.quorum_node = QuorumNode(

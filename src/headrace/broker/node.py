@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.fetchers import ReplicaFetchers
     from headrace.broker.logins.gate import Gate
+    from headrace.broker.logins.listeners import NodeLogins
     from headrace.groups.shard import GroupShard
     from headrace.metadata.delta import ImageDelta
     from headrace.runtime.observability import Observability
@@ -153,6 +154,8 @@ class Node:
         self.quorum_node: QuorumNode
         self.metadata: ClusterMetadata
         self._quorum_thread: LoopThread | None = None
+        self._logins: NodeLogins | None = None
+        self._controller_logins: NodeLogins | None = None
         self._quorum_tasks: Tasks
         self.broker: Broker
         self.maintenance: Maintenance
@@ -182,6 +185,7 @@ class Node:
         self.endpoints = self._bind(self.settings)
         controller_sockets = self._doors.controller_sockets(self.settings)
         await self._bind_metrics_port()
+        self._make_logins()
         place = self._open_data()
         await self._start_quorum(place, controller_sockets)
         await self._register()
@@ -297,13 +301,7 @@ class Node:
             thread = self._quorum_thread = self._doors.quorum_thread("quorum")
             self._quorum_tasks = Tasks(thread.loop)
             background = self._quorum_tasks.in_thread
-        logins = controller_logins(
-            settings,
-            place.cluster_id,
-            self.clock,
-            lambda: self.quorum_node.controller.image,
-            audit=None if self._audit is None else self._audit.events.authenticated,
-        )
+        logins = self._controller_logins
         self.quorum_node = QuorumNode(
             settings,
             place,
@@ -370,20 +368,31 @@ class Node:
 
     def _make_gates(self) -> "dict[str, Gate]":
         """Make the gates of the SASL listeners, and watch the sources of their users."""
-        logins = broker_logins(
-            self.settings,
-            self.cluster_id,
-            self.clock,
-            lambda: self.metadata.image,
-            audit=None if self._audit is None else self._audit.events.authenticated,
-        )
+        logins = self._logins
         if logins is None:
             return {}
         from headrace.broker.logins.listeners import gates_of
 
         logins.watch(self.tasks)
-        self.metrics.logins = logins.metrics
         return gates_of(logins, self.broker, self._dispatcher)
+
+    def _make_logins(self) -> None:
+        """Make the logins of all listeners; files of users and keys may be invalid."""
+        settings, clock = self.settings, self.clock
+        audit = None if self._audit is None else self._audit.events.authenticated
+        self._logins = broker_logins(
+            settings, lambda: self.cluster_id, clock, lambda: self.metadata.image, audit=audit
+        )
+        self._controller_logins = controller_logins(
+            settings,
+            lambda: self.cluster_id,
+            clock,
+            lambda: self.quorum_node.controller.image,
+            audit=audit,
+        )
+        for logins in (self._logins, self._controller_logins):
+            if logins is not None:
+                self.metrics.logins = {**self.metrics.logins, **logins.metrics}
 
     def _make_broker(self) -> Broker:
         settings, controller, configs = self.settings, self.metadata, self.configs

@@ -160,7 +160,7 @@ class _Login:
         self._connection.serve_by(gate, gate.logins.frame_bytes_max)
         response = authentication.begin(request.mechanism, version)
         if response.error_code:
-            self._report_failure(request.mechanism, "unsupported mechanism")
+            self._report_failure("", "unsupported mechanism")
             # The dispatcher still has to send the answer.
             gate.loop.call_later(gate.logins.failure_delay_ms / 1000, self._connection.close)
         return response

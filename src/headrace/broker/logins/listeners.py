@@ -1,6 +1,7 @@
 """The logins of each listener of a node, and the gates of its data port."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.cluster.api_versions import api_versions, refuse_version
@@ -37,7 +38,7 @@ class NodeLogins:
         settings: "BrokerSettings",
         listeners: "Iterable[Listener]",
         *,
-        cluster_id: str,
+        cluster_id: Callable[[], str],
         image: "Callable[[], MetadataImage]",
         clock: "Clock",
         audit: Audit | None = None,
@@ -50,7 +51,10 @@ class NodeLogins:
                 secret_key, lambda: image().delegation_tokens, clock.now_ms
             ).of_token
         self._mechanisms = LoginMechanisms(
-            settings, ImageCredentials(image, tokens), clock, decoy_key(cluster_id, secret_key)
+            settings,
+            ImageCredentials(image, tokens),
+            clock,
+            cache(lambda: decoy_key(cluster_id(), secret_key)),
         )
         self._clock = clock
         self.by_listener: Mapping[str, ListenerLogins] = {

@@ -44,9 +44,12 @@ class LoginMechanisms:
         settings: "BrokerSettings",
         credentials: "ScramCredentials",
         clock: "Clock",
-        decoy_key: bytes,
+        decoy_key: Callable[[], bytes],
     ) -> None:
-        """`decoy_key` hides which SCRAM users exist; it is the same on all nodes of a cluster."""
+        """`decoy_key` hides which SCRAM users exist; it is the same on all nodes of a cluster.
+
+        It is computed at the first login, because the cluster may not be known before.
+        """
         self._settings = settings
         self._credentials = credentials
         self._clock = clock
@@ -91,11 +94,10 @@ class LoginMechanisms:
         return partial(PlainServer, _either(named, self._users[path]))
 
     def _scram(self, mechanism: Mechanism) -> "NewExchange":
-        return partial(
-            ScramServer,
+        return lambda: ScramServer(
             mechanism,
             self._credentials,
-            decoy_key=self._decoy_key,
+            decoy_key=self._decoy_key(),
             new_nonce=partial(secrets.token_urlsafe, _NONCE_BYTES),
             now_ms=self._clock.now_ms,
         )

@@ -27,19 +27,22 @@ def own_login_of(settings: "BrokerSettings") -> "OwnLogin | None":
 
 def broker_logins(
     settings: "BrokerSettings",
-    cluster_id: str,
+    cluster_id: Callable[[], str],
     clock: "Clock",
     image: "Callable[[], MetadataImage]",
     *,
     audit: "Audit | None" = None,
 ) -> "NodeLogins | None":
-    """Return the logins of the data port; None if no listener has SASL."""
+    """Return the logins of the data port; None if no listener has SASL.
+
+    Built before the data is opened, because files of users and keys may be invalid.
+    """
     return _logins(settings, settings.broker_listeners, cluster_id, clock, image, audit)
 
 
 def controller_logins(
     settings: "BrokerSettings",
-    cluster_id: str,
+    cluster_id: Callable[[], str],
     clock: "Clock",
     image: "Callable[[], MetadataImage]",
     *,
@@ -53,7 +56,7 @@ def controller_logins(
 def _logins(
     settings: "BrokerSettings",
     listeners: "Iterable[Listener]",
-    cluster_id: str,
+    cluster_id: Callable[[], str],
     clock: "Clock",
     image: "Callable[[], MetadataImage]",
     audit: "Audit | None",
