@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import NamedTuple
 
 import pytest
@@ -14,26 +13,13 @@ from headrace.errors import error_for
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.message import Message
 from headrace.protocol.uuids import from_text
-from headrace.security.acls import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclBinding,
-    AclFilter,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-)
+from headrace.security.acls import Operation, ResourceType
 from tests.builders.api_requests import TOPIC, requests_for
 from tests.builders.guarded_nodes import codes_in, request_type_of, response_type_of
 from tests.clients.logged_in import LoggedIn
+from tests.processes.guarded_nodes import PASSWORD, USER, GuardedNode, Rule
 from tests.processes.kafka import KafkaRelease
-from tests.processes.nodes import HOST, Flavour, Headrace, Kafka, Node, eventually, free_port
-
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-PASSWORD = "not a secret"
-USER = "ada"
-Rule = tuple[Operation, ResourceType]
+from tests.processes.nodes import Flavour, Headrace, Kafka
 
 RULES: dict[str, list[Rule]] = {
     "groups": [
@@ -72,32 +58,11 @@ LEFT_OUT = {
 ENTRIES = [one for one in sorted(APIS.values(), key=lambda one: one.key) if one.key not in LEFT_OUT]
 
 
-class Guarded(NamedTuple):
-    """A node with a listener for its super user, and one for a user without rights."""
+class Compared(NamedTuple):
+    """A node, and the id of its topic."""
 
-    node: Node
-    port: int
-    admin: Admin
+    node: GuardedNode
     topic_id: bytes
-
-    def allow(self, rules: list[Rule]) -> None:
-        """Replace all rules of the user."""
-        self.admin.acls.delete(AclFilter())
-        bindings = [
-            AclBinding(
-                kind,
-                CLUSTER_NAME if kind is ResourceType.CLUSTER else WILDCARD,
-                PatternType.LITERAL,
-                f"User:{USER}",
-                "*",
-                operation,
-                Permission.ALLOW,
-            )
-            for operation, kind in rules
-        ]
-        assert [one.error for one in self.admin.acls.create(bindings) if one.error] == []
-        expected = set(bindings)
-        eventually(lambda: set(self.admin.acls.find(AclFilter())), expect=expected.__eq__)
 
     def codes(self, entry: Entry, version: int) -> list[str]:
         """The error codes of the answers to all requests of an API."""
@@ -107,7 +72,7 @@ class Guarded(NamedTuple):
 
     def answer(self, request: Message, response_type: type[Message], version: int) -> str:
         try:
-            with LoggedIn(self.port, USER, PASSWORD) as client:
+            with LoggedIn(self.node.login_port, USER, PASSWORD) as client:
                 return ", ".join(names_in(client.ask(request, response_type, version)))
         except ConnectionResetError:
             return "closed"
@@ -119,49 +84,28 @@ def names_in(answer: Message) -> list[str]:
 
 @pytest.fixture(scope="module")
 def nodes(
-    kafka_release: KafkaRelease,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[list[Guarded]]:
+    kafka_release: KafkaRelease, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Compared]]:
     flavours: list[Flavour] = [Headrace(), Kafka()]
-    with ExitStack() as stack:
-        started = [Node(one, tmp_path_factory.mktemp(one.name), {}) for one in flavours]
+    started = [GuardedNode(one, tmp_path_factory.mktemp(one.name)) for one in flavours]
+    try:
+        yield [compared(node) for node in started]
+    finally:
         for node in started:
-            stack.callback(end, node)
-        yield [guarded(node, stack) for node in started]
+            if node.is_running:
+                node.kill()
 
 
-def end(node: Node) -> None:
-    if node.is_running:
-        node.kill()
-
-
-def guarded(node: Node, stack: ExitStack) -> Guarded:
-    port = free_port()
-    listeners = [f"PLAINTEXT://{node.address}", f"SASL://{HOST}:{port}"]
-    if node.flavour.name == "kafka":
-        listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
-    node.settings |= {
-        "listeners": ",".join(listeners),
-        "listener.security.protocol.map": (
-            "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
-        ),
-        "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl.plain.sasl.jaas.config": f'{PLAIN} required user_{USER}="{PASSWORD}";',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-        "group.initial.rebalance.delay.ms": "0",
-        "share.coordinator.state.topic.num.partitions": "1",
-    }
+def compared(node: GuardedNode) -> Compared:
     node.start()
-    admin = stack.enter_context(Admin(node.address, timeout_s=20))
-    admin.topics.create([NewTopic(name=TOPIC, partitions=1, replication_factor=1)])
-    (topic,), _ = admin.topics.describe([TOPIC])
+    with Admin(node.address, timeout_s=20) as admin:
+        admin.topics.create([NewTopic(name=TOPIC, partitions=1, replication_factor=1)])
+        (topic,), _ = admin.topics.describe([TOPIC])
     assert topic.topic_id is not None
-    return Guarded(node, port, admin, from_text(topic.topic_id))
+    return Compared(node, from_text(topic.topic_id))
 
 
-def differing(nodes: list[Guarded], part: Callable[[list[str]], object]) -> dict[str, object]:
+def differing(nodes: list[Compared], part: Callable[[list[str]], object]) -> dict[str, object]:
     """Return the APIs whose answers differ, with both answers."""
     found: dict[str, object] = {}
     for entry in ENTRIES:
@@ -177,18 +121,18 @@ def refusals(answers: list[str]) -> list[list[str]]:
     return [re.findall(r"\w+_AUTHORIZATION_FAILED", one) for one in answers]
 
 
-def test_without_rights_all_codes_are_the_same(nodes: list[Guarded]) -> None:
+def test_without_rights_all_codes_are_the_same(nodes: list[Compared]) -> None:
     """SEC-7"""
     for one in nodes:
-        one.allow([])
+        one.node.allow([])
     assert differing(nodes, lambda answers: answers) == {}
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES.keys())
 def test_with_some_rights_the_same_ones_are_missing(
-    nodes: list[Guarded], rules: list[Rule]
+    nodes: list[Compared], rules: list[Rule]
 ) -> None:
     """SEC-7"""
     for one in nodes:
-        one.allow(rules)
+        one.node.allow(rules)
     assert differing(nodes, refusals) == {}
