@@ -54,6 +54,8 @@ class Call(msgspec.Struct, gc=False):
     client_id: str | None = None
     meter: "Meter | None" = None
     """The quotas of the client, if it has any."""
+    allowed_at: int = -1
+    """The version of the rules that allowed this request, which the client may repeat."""
 
     @property
     def listener(self) -> str:

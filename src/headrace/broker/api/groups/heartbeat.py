@@ -24,8 +24,10 @@ _answers: dict[tuple[int, int], bytes] = {}
 def heartbeat(
     request: HeartbeatRequest, call: Call
 ) -> HeartbeatResponse | bytes | Coroutine[Any, Any, HeartbeatResponse | bytes]:
-    if call.broker.authorizer is not None:
+    authorizer = call.broker.authorizer
+    if authorizer is not None and (version := authorizer.version) != call.allowed_at:
         call.access.check(Operation.READ, ResourceType.GROUP, request.group_id)
+        call.allowed_at = version
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; set group.id")
     try:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.broker.direct_call import DirectCall
     from headrace.broker.fetch_sessions import FetchSessions
     from headrace.replication.partition import HostedTopic, Partition
+    from headrace.security.access import Access
     from headrace.storage.log import Log
     from headrace.storage.reading import LogSlice
 
@@ -144,21 +145,21 @@ class _Fetch:
         A session remembers that it has none, until the rules or its partitions change.
         """
         access, session = self._call.access, self._context.session
-        permission = (access, access.version)
+        permission = access, access.version
         if session is not None and session.permitted == permission:
             return frozenset()
         keys = {target.topic_key for target in self._context}
-        forbidden = frozenset(key for key in keys if not self._may_read(key))
+        forbidden = frozenset(key for key in keys if not self._may_read(key, access))
         if session is not None and not forbidden and keys <= self._hosted.keys():
             session.permitted = permission
         return forbidden
 
-    def _may_read(self, key: bytes) -> bool:
+    def _may_read(self, key: bytes, access: "Access") -> bool:
         topic = self._hosted.get(key)
         if topic is None and self._call.version >= TOPIC_IDS_FROM:
             return True  # It is unknown, and has no name to have rights on.
         name = key.decode(errors="replace") if topic is None else topic.name
-        return self._call.access.allows(Operation.READ, ResourceType.TOPIC, name)
+        return access.allows(Operation.READ, ResourceType.TOPIC, name)
 
     def serve(self) -> None:
         wait_ms = self._request.max_wait_ms

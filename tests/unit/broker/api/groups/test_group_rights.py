@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from headrace.broker.api.groups.heartbeat import heartbeat
+from headrace.broker.api.registry import Call
 from headrace.errors import (
     GroupAuthorizationFailed,
     InvalidGroupId,
@@ -143,6 +145,18 @@ async def test_rights_come_before_the_validity_of_a_group_id(guarded: GuardedNod
     assert (await guarded.ask(ApiKey.HEARTBEAT, asked)).error_code == FORBIDDEN_GROUP
     guarded.grant((Operation.READ, GROUP, ""))
     assert (await guarded.ask(ApiKey.HEARTBEAT, asked)).error_code == InvalidGroupId.code
+
+
+async def test_a_repeated_heartbeat_asks_again_when_rules_change(guarded: GuardedNode) -> None:
+    call = Call(guarded.broker, guarded.peer, 4, "unit")
+    asked = HeartbeatRequest(group_id="readers", member_id="m")
+    guarded.grant(USE)
+    for _ in range(2):
+        heartbeat(asked, call)
+    assert guarded.rights.asked == [USE]
+    guarded.grant()
+    with pytest.raises(GroupAuthorizationFailed):
+        heartbeat(asked, call)
 
 
 async def test_coordinators_are_found_for_the_keys_that_the_client_may_see(
