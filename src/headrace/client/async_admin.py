@@ -15,8 +15,10 @@ from headrace.client.partitions import Partitions
 from headrace.client.properties import Properties
 from headrace.client.quotas import Quotas
 from headrace.client.reassignments import Reassignments
+from headrace.client.tokens import Tokens
 from headrace.client.topics import Topics
 from headrace.client.transactions import Transactions
+from headrace.client.users import Users
 
 Part = TypeVar("Part")
 T = TypeVar("T")
@@ -77,6 +79,19 @@ class AsyncQuotas(AsyncPart[Quotas]):
     alter = Awaited(Quotas.alter)
 
 
+class AsyncUsers(AsyncPart[Users]):
+    describe = Awaited(Users.describe)
+    set_password = Awaited(Users.set_password)
+    remove = Awaited(Users.remove)
+
+
+class AsyncTokens(AsyncPart[Tokens]):
+    create = Awaited(Tokens.create)
+    describe = Awaited(Tokens.describe)
+    renew = Awaited(Tokens.renew)
+    expire = Awaited(Tokens.expire)
+
+
 class AsyncPartitions(AsyncPart[Partitions]):
     of = Awaited(Partitions.of)
     offsets = Awaited(Partitions.offsets)
@@ -125,6 +140,8 @@ class AsyncAdmin:
     reassignments = AsyncReassignments()
     elections = AsyncElections()
     quotas = AsyncQuotas()
+    tokens = AsyncTokens()
+    users = AsyncUsers()
     partitions = AsyncPartitions()
     nodes = AsyncNodes()
     groups = AsyncGroups()
