@@ -211,3 +211,25 @@ def test_the_rule_of_a_verdict_decides_alone_as_all_rules_do(
     if verdict.rule is not None:
         alone = loaded([verdict.rule], allow_everyone=False).decide(*question)
         assert alone == verdict
+
+
+@given(name=st.text(min_size=1, max_size=20), other=st.text(min_size=1, max_size=20))
+def test_a_name_of_any_characters_is_matched_exactly(name: str, other: str) -> None:
+    literal = AclBinding(
+        ResourceType.TOPIC,
+        name,
+        PatternType.LITERAL,
+        f"User:{name}",
+        "*",
+        Operation.READ,
+        Permission.ALLOW,
+    )
+    authorizer = loaded([literal], allow_everyone=False)
+    caller = Caller(Principal("User", name), "10.0.0.7")
+
+    for asked in (name, other):
+        allowed = authorizer.allows(caller, Operation.READ, ResourceType.TOPIC, asked)
+        assert allowed == (asked == name or name == "*")
+    stranger = Caller(Principal("User", other), "10.0.0.7")
+    may = authorizer.allows(stranger, Operation.READ, ResourceType.TOPIC, name)
+    assert may == (other == name or name == "*")

@@ -24,8 +24,10 @@ from headrace.broker.metrics.quota_metrics import (
     replication_families,
 )
 from headrace.replication.delayed import Delayed
+from headrace.runtime.exposition import gauge
 from headrace.runtime.observability import Health
 from headrace.runtime.process import process_families
+from headrace.security.authorizer import StandardAuthorizer
 
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
@@ -72,6 +74,12 @@ class NodeStatus:
             from headrace.broker.metrics.audit_metrics import audit_families
 
             yield from audit_families(broker.metrics.audit)
+        if isinstance(broker.authorizer, StandardAuthorizer):
+            yield gauge(
+                "kafka_server_authorizer_metrics_acls_total_count",
+                "Access control rules in force.",
+                broker.authorizer.rule_count,
+            )
         yield from quorum_families(broker.controller.figures(), broker.image)
         yield from coordinator_families(broker.metrics.coordinators, self.coordinators())
         yield from telemetry_families(broker.telemetry, broker.clock.now_ms())

@@ -123,8 +123,16 @@ class StandardAuthorizer:
         """Return whether the caller may do an operation on at least one resource of a type."""
         if self.decide(caller, operation, kind, _ANY_NAME).is_allowed:
             return True
-        index = self._state.index
-        return index is not None and index.allows_somewhere(caller, operation, kind)
+        state = self._state
+        if state.index is None:
+            return False
+        key = (caller.principal, caller.host, operation, kind)
+        allowed = state.anywhere.get(key)
+        if allowed is None:
+            allowed = state.index.allows_somewhere(caller, operation, kind)
+            if len(state.anywhere) < _MEMO_MAX:
+                state.anywhere[key] = allowed
+        return allowed
 
     def is_super_user(self, principal: Principal) -> bool:
         names = self._super_users
@@ -160,11 +168,13 @@ _Question = tuple[Principal, str, Operation, ResourceType, str]
 class _State:
     """An index, and the verdicts that were found in it."""
 
-    __slots__ = ("index", "verdicts")
+    __slots__ = ("anywhere", "index", "verdicts")
 
     def __init__(self, index: AclIndex | None) -> None:
         self.index = index
         self.verdicts: dict[_Question, Verdict] = {}
+        self.anywhere: dict[tuple[Principal, str, Operation, ResourceType], bool] = {}
+        """Answers to questions about any resource of a type, for which all rules are read."""
 
     def remember(self, question: _Question, verdict: Verdict) -> None:
         if len(self.verdicts) >= _MEMO_MAX:
