@@ -14,7 +14,7 @@ from headrace.settings.broker import DYNAMIC_BROKER_CONFIGS, BrokerSettings, fie
 from headrace.settings.broker_layers import BrokerLayers, definition_of, is_known
 from headrace.settings.broker_loading import check_groups, check_logs
 from headrace.settings.definitions import ConfigDefinition, UpdateMode, Value
-from headrace.settings.listener_security import base_name
+from headrace.settings.listener_security import base_name, needing_restart
 
 # Configs per listener that can also be set for all brokers.
 _LISTENER_CLUSTER_WIDE = frozenset(
@@ -42,6 +42,7 @@ def validate_dynamic(
 ) -> None:
     """Raise unless these configs may be set, on one broker or as the default of all of them."""
     settings = layers.settings
+    _check_listeners(settings, configs)
     values: dict[str, Any] = {}
     for name, text in configs.items():
         definition = definition_of(name)
@@ -56,6 +57,15 @@ def validate_dynamic(
         if name in DYNAMIC_BROKER_CONFIGS:
             values[field_name(name)] = value
     _check_together(msgspec.structs.replace(settings, **values))
+
+
+def _check_listeners(settings: BrokerSettings, configs: Mapping[str, str]) -> None:
+    """Allow an open listener to change its keys and certificates, and nothing else."""
+    if names := needing_restart(settings, configs):
+        raise InvalidRequest(
+            f"{names[0]} cannot be changed while its listener is open; set it in the properties "
+            "file and restart"
+        )
 
 
 def _check_scope(definition: ConfigDefinition, *, is_per_broker: bool) -> None:

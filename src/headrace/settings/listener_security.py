@@ -32,6 +32,8 @@ _MECHANISM_CONFIGS = (
 )
 _OF_LISTENERS = ("ssl.", "sasl.", "headrace.ssl.", "headrace.sasl.", "connections.max.reauth.ms")
 
+_LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+
 RELOADABLE = frozenset(
     {
         "ssl.keystore.type",
@@ -156,16 +158,18 @@ def is_listener_override(name: str) -> bool:
     return base != name and base in BROKER_CONFIGS and has_effect
 
 
-def changed_at_run_time(
-    present: Mapping[str, str], wanted: Mapping[str, str], listener: str
-) -> list[str]:
-    """Return the names of a listener's properties that differ and need a restart."""
-    prefix = _prefix(listener)
-    names = {name for name in (*present, *wanted) if name.startswith(prefix)}
+def needing_restart(settings: BrokerSettings, changes: Mapping[str, str]) -> list[str]:
+    """Return the changed properties of open listeners that only a restart can apply."""
+    own = (*settings.broker_listeners, *settings.controller_listeners)
+    prefixes = tuple(_prefix(listener.name) for listener in own)
+    present = settings.listener_overrides
     return sorted(
         name
-        for name in names
-        if present.get(name) != wanted.get(name) and base_name(name) not in RELOADABLE
+        for name, text in changes.items()
+        if name.lower().startswith(prefixes)
+        and is_listener_override(name)
+        and base_name(name) not in RELOADABLE | _LIMITS
+        and present.get(name) != text
     )
 
 

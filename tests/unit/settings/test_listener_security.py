@@ -2,15 +2,17 @@
 
 import pytest
 
-from headrace.errors import InvalidConfig
+from headrace.errors import InvalidConfig, InvalidRequest
 from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker_layers import BrokerLayers
 from headrace.settings.broker_loading import load, with_dynamic
+from headrace.settings.dynamic import validate_dynamic
 from headrace.settings.listener_security import TlsSettings as Tls
 from headrace.settings.listener_security import (
-    changed_at_run_time,
     check_tls,
     listener_security,
     listener_value,
+    needing_restart,
 )
 from headrace.settings.listeners import SecurityProtocol
 
@@ -129,15 +131,32 @@ def test_secrets_are_not_printed() -> None:
     assert "hunter2" not in shown
 
 
-def test_certificates_of_an_open_listener_may_change_and_its_protocols_may_not() -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "needs_restart"),
+    [
+        ("listener.name.outside.ssl.keystore.location", "/new", False),
+        ("listener.name.outside.ssl.truststore.location", "/new", False),
+        ("listener.name.outside.ssl.client.auth", "required", True),
+        ("listener.name.OUTSIDE.ssl.client.auth", "required", True),
+        ("listener.name.outside.ssl.protocol", "TLSv1.2", False),
+        ("listener.name.elsewhere.ssl.client.auth", "required", False),
+        ("ssl.client.auth", "required", False),
+    ],
+)
+def test_only_certificates_of_an_open_listener_change_without_a_restart(
+    name: str, text: str, needs_restart: bool
+) -> None:
+    """SEC-2: the rule of Kafka; a value that stays is allowed."""
+    settings, _ = load(SECURE | {"listener.name.outside.ssl.protocol": "TLSv1.2"})
+    assert needing_restart(settings, {name: text}) == ([name] if needs_restart else [])
+
+
+def test_a_change_that_needs_a_restart_is_refused_with_advice() -> None:
     """SEC-2."""
-    present = {
-        "listener.name.a.ssl.client.auth": "none",
-        "listener.name.a.ssl.keystore.location": "/old",
-    }
-    wanted = {
-        "listener.name.a.ssl.client.auth": "required",
-        "listener.name.a.ssl.keystore.location": "/new",
-        "listener.name.b.ssl.client.auth": "required",
-    }
-    assert changed_at_run_time(present, wanted, "A") == ["listener.name.a.ssl.client.auth"]
+    settings, _ = load(SECURE)
+    with pytest.raises(InvalidRequest, match="set it in the properties file and restart"):
+        validate_dynamic(
+            {"listener.name.outside.ssl.client.auth": "required"},
+            BrokerLayers(settings),
+            is_per_broker=True,
+        )
