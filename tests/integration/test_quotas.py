@@ -240,6 +240,7 @@ def test_the_java_producer_reports_its_throttle_times(
     assert float(line.rpartition(":")[2]) > 0
 
 
+@pytest.mark.usefixtures("only_headrace")
 def test_usage_and_quotas_are_on_the_metrics_port(start_node: StartNode) -> None:
     """CLD-2(b), QUO-1."""
     port = free_port()

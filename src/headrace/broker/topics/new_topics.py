@@ -14,6 +14,7 @@ from headrace.protocol.schemas.create_topics import (
 
 if TYPE_CHECKING:
     from headrace.broker.metadata import ClusterMetadata
+    from headrace.security.principals import Caller
 
 _BROKER_DEFAULT = -1
 
@@ -33,10 +34,12 @@ def new_topic(
 
 
 async def create_topics(
-    controller: "ClusterMetadata", topics: list[CreatableTopic]
+    controller: "ClusterMetadata", topics: list[CreatableTopic], caller: "Caller | None" = None
 ) -> dict[str, KafkaError | None]:
     """Create topics; return the error of each, or None. Existing topics are left out."""
-    response: CreateTopicsResponse = await controller.ask(CreateTopicsRequest(topics))
+    response: CreateTopicsResponse = await controller.ask(
+        CreateTopicsRequest(topics), caller=caller
+    )
     errors = {result.name: error_in(result) for result in response.topics}
     return {
         name: error for name, error in errors.items() if not isinstance(error, TopicAlreadyExists)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.broker.configs.topic_configs import TopicConfigs
     from headrace.broker.metadata import ClusterMetadata
     from headrace.runtime.tasks import Tasks
+    from headrace.security.principals import Caller
 
 _log = logging.getLogger(__name__)
 
@@ -34,21 +35,25 @@ class TopicCreation:
         self._tasks = tasks
         self.under_way: set[str] = set()
 
-    def start(self, names: Iterable[str]) -> None:
-        """Create these topics, except those whose creation has already started."""
+    def start(self, names: Iterable[str], caller: "Caller | None" = None) -> None:
+        """Create these topics, except those whose creation has already started.
+
+        They count for the quota of the client that wants them.
+        """
         wanted = [name for name in names if name not in self.under_way]
         wanted = wanted[: _UNDER_WAY_MAX - len(self.under_way)]
         if wanted:
             self.under_way.update(wanted)
-            self._tasks.start(self._create(wanted), "creation of missing topics")
+            self._tasks.start(self._create(wanted, caller), "creation of missing topics")
 
-    async def _create(self, names: list[str]) -> None:
+    async def _create(self, names: list[str], caller: "Caller | None") -> None:
         """Create topics; a failure is only logged, since no client waits for it.
 
         Internal topics have their own shapes.
         """
         try:
-            await self._create_plain([name for name in names if name not in INTERNAL_TOPICS])
+            plain = [name for name in names if name not in INTERNAL_TOPICS]
+            await self._create_plain(plain, caller)
             for name in INTERNAL_TOPICS.intersection(names):
                 await create_internal(self._controller, self._configs, name)
         except KafkaError as error:
@@ -59,10 +64,11 @@ class TopicCreation:
         finally:
             self.under_way.difference_update(names)
 
-    async def _create_plain(self, names: list[str]) -> None:
+    async def _create_plain(self, names: list[str], caller: "Caller | None") -> None:
         if not names:
             return
-        errors = await create_topics(self._controller, [new_topic(name) for name in names])
+        topics = [new_topic(name) for name in names]
+        errors = await create_topics(self._controller, topics, caller)
         for name, error in errors.items():
             if error is None:
                 _log.info("topic created automatically", extra={"topic": name})

@@ -200,7 +200,8 @@ def _create(call: Call, wanted: _Wanted) -> None:
             row.is_internal = name in INTERNAL_TOPICS
             wanted.refused.append(row)
     unknown = UnknownTopicOrPartition.code
-    call.broker.topic_creation.start([name for name in names if why_missing(name).code == unknown])
+    missing = [name for name in names if why_missing(name).code == unknown]
+    call.broker.topic_creation.start(missing, call.caller)
 
 
 def _answer(
