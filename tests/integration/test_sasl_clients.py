@@ -79,7 +79,11 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslNode]:
 @pytest.fixture(scope="module")
 def renewing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslNode]:
     """A node whose sessions last a second and a half."""
-    settings = {**SETTINGS, "connections.max.reauth.ms": "1500"}
+    settings = {
+        **SETTINGS,
+        "connections.max.reauth.ms": "1500",
+        "headrace.log.level": "INFO,security=DEBUG",
+    }
     started = SaslNode(tmp_path_factory.mktemp("renewing"), settings)
     started.start()
     add_scram_user(started)
@@ -519,3 +523,19 @@ def test_logins_over_tls(tmp_path: Path, topic: str, mechanism: str) -> None:
         assert round_trip(settings, topic) == [b"0", b"1", b"2"]
     finally:
         node.kill()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+def test_a_java_producer_renews_its_sessions(
+    renewing: SaslNode, topic: str, mechanism: str, kafka_release: KafkaRelease, tmp_path: Path
+) -> None:
+    """SEC-4: it writes for three seconds, which is twice the life of a session."""
+    config = str(java_properties(tmp_path, mechanism))
+    seen = len(renewing.log)
+    shown = kafka_release.run(
+        "kafka-producer-perf-test",
+        *("--bootstrap-server", renewing.sasl_address, "--command-config", config),
+        *("--topic", topic, "--num-records", "300", "--throughput", "100", "--record-size", "10"),
+    )
+    assert "300 records sent" in shown
+    assert "session expired" not in renewing.log[seen:]
