@@ -102,6 +102,7 @@ def folder(tmp_path: Path) -> Path:
     here = tmp_path / "here"
     here.mkdir()
     (here / "server.properties").write_text("num.partitions=3\n")
+    (here / "users.txt").write_text("ada=secret\n")
     rows = pa.table({"minute": ["2026-03-01 12:01"], "action": ["read"], "requests": [3]})
     append(Lake(here / "lake").create("refined.traffic_by_minute", rows.schema), rows)
     return here
