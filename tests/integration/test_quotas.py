@@ -161,7 +161,7 @@ def test_request_time_is_throttled_for_one_window_at_most(
     for name, version, fields in (
         ("metadata", 12, ALL_TOPICS),
         ("list_groups", 3, {}),
-        ("find_coordinator", 3, {"key": "g", "key_type": 0}),
+        ("describe_cluster", 0, {"include_cluster_authorized_operations": False}),
     ):
         with Connection(limited.port) as client:
             answer = client.call(name, version, **fields)
