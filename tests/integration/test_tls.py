@@ -99,6 +99,31 @@ def test_a_node_serves_one_version_of_tls(start: Callable[..., TlsNode], version
         assert secured.version() == version
 
 
+def test_logins_are_encrypted(start: Callable[..., TlsNode]) -> None:
+    """SEC-2, SEC-4: SASL over TLS, where a listener's own property requests certificates too."""
+    node = start(
+        listener_security_protocol_map="SSL:SASL_SSL",
+        sasl_enabled_mechanisms="PLAIN",
+        listener_name_ssl_plain_sasl_jaas_config=(
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'user_ada="hunter2-of-ada";'
+        ),
+        listener_name_ssl_ssl_client_auth="requested",
+    )
+    login = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ada",
+        "sasl.password": "hunter2-of-ada",
+    }
+    produce(node.librdkafka(node.authority.issue("other", hosts=())) | login)
+    assert len(consume(node.librdkafka() | login)) == 100
+    wrong = node.librdkafka() | login | {"sasl.password": "wrong"}
+    with pytest.raises(KafkaException):
+        AdminClient(quiet(wrong)).list_topics(timeout=2)
+    assert "hunter2-of-ada" not in node.log
+
+
 def test_kafka_python_and_aiokafka_reach_a_tls_listener(node: TlsNode) -> None:
     """SEC-2."""
     import kafka
@@ -250,13 +275,15 @@ def test_a_new_certificate_is_used_without_a_restart(node: TlsNode) -> None:
     """SEC-2: a broken one changes nothing, and is reported once."""
     old = node.certificate.read_text()
     ada = node.authority.issue("ada", hosts=())
-    node.certificate.write_text("-----BEGIN PRIVATE KEY-----\nbroken")
+    broken = node.directory / "broken.pem"
+    broken.write_text("-----BEGIN PRIVATE KEY-----\nbroken")
+    broken.replace(node.certificate)
     eventually(lambda: "new certificates rejected, the old ones stay" in node.log)
     assert certificate_of(node, ada) == ssl.PEM_cert_to_DER_cert(
         old[old.index("-----BEGIN CERT") :]
     )
     new = node.authority.issue()
-    new.write(node.certificate)
+    new.write(node.directory / "new.pem").replace(node.certificate)
     eventually(lambda: certificate_of(node, ada) == new.der)
     assert node.log.count("new certificates rejected, the old ones stay") == 1
 

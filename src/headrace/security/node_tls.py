@@ -34,6 +34,8 @@ class NodeTls:
         """Read all files; raise `InvalidTls` if a listener cannot be used."""
         self._listeners: dict[str, ListenerTls] = {}
         self._stamps: dict[str, dict[str, _Stamp]] = {}
+        self._changing: dict[str, dict[str, _Stamp]] = {}
+        """The stamps of files that have changed, at the last look at them."""
         self._complaints: dict[str, str] = {}
         self.reload_failures = 0
         between = _between_nodes(settings)
@@ -73,12 +75,20 @@ class NodeTls:
                 listener.check(wanted)
 
     def follow(self, settings: BrokerSettings) -> None:
-        """Apply dynamic configs, and files that have changed."""
+        """Apply dynamic configs, and files that have changed.
+
+        Files must be the same at two looks, because a program may still be writing them.
+        """
         for name, listener in self._listeners.items():
             wanted = _wanted(listener.settings, settings, name)
             stamps = _stamps(wanted)
-            if wanted == listener.settings and stamps == self._stamps[name]:
-                continue
+            if wanted == listener.settings:
+                if stamps == self._stamps[name]:
+                    continue
+                if stamps != self._changing.get(name):
+                    self._changing[name] = stamps
+                    continue
+            self._changing.pop(name, None)
             self._stamps[name] = stamps
             self._replace(listener, wanted)
 
