@@ -112,7 +112,9 @@ class _Login:
         try:
             step = authentication.take(frame)
         except NoLoginRequest as error:
-            raise HostileFrame(str(error)) from error
+            self._gate.logins.reports.out_of_place(self._connection.peer, str(error))
+            self._connection.close()
+            return
         self._follow(authentication, step)
 
     def _again(self) -> Authentication:

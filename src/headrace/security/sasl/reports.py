@@ -93,6 +93,22 @@ class LoginReports:
             },
         )
 
+    def out_of_place(self, connection: str, reason: str) -> None:
+        """Log a request that is no part of a login; it closes the connection."""
+        if not self._may_log():
+            self._unlogged += 1
+            return
+        unlogged, self._unlogged = self._unlogged, 0
+        _log.warning(
+            "invalid request before the login, connection closed",
+            extra={
+                "listener": self._listener,
+                "connection": connection,
+                "error": reason,
+                "unlogged": unlogged,
+            },
+        )
+
     def expired(self, connection: str) -> None:
         self.metrics.connections_expired += 1
         _log.debug(
