@@ -24,6 +24,7 @@ from headrace.cli.defaults import SECURITY_FOLDER
 from headrace.cli.local_cluster import BROKERS, CLIENTS, CONTROLLERS, LocalCluster
 from headrace.cli.services import ServiceFiles
 from headrace.runtime import files
+from headrace.settings.jaas import SCRAM_LOGIN_MODULE, jaas_text
 from headrace.settings.properties import parse, render
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _MUTUAL = (BROKERS, CONTROLLERS)
 """Listeners at which a node must show a certificate."""
 _PROTOCOLS = (f"{CLIENTS}:SASL_SSL", *(f"{one}:SSL" for one in _MUTUAL))
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _DAYS = 825
 _SECRET_BYTES = 24
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -89,7 +89,7 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def java_settings(self) -> dict[str, str]:
-        login = f'{_LOGIN_MODULE} required username="{ADMIN}" password="{self.password}";'
+        login = jaas_text(SCRAM_LOGIN_MODULE, username=ADMIN, password=self.password)
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": MECHANISMS[0],
@@ -127,8 +127,8 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
             "ssl.truststore.location": self.authority_path,
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             **{
-                f"listener.name.{CLIENTS.lower()}.{one.lower()}.sasl.jaas.config": (
-                    f"{_LOGIN_MODULE} required;"
+                f"listener.name.{CLIENTS.lower()}.{one.lower()}.sasl.jaas.config": jaas_text(
+                    SCRAM_LOGIN_MODULE
                 )
                 for one in MECHANISMS
             },

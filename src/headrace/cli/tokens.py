@@ -14,10 +14,10 @@ from headrace.client.tokens import Token, Tokens
 from headrace.errors import HeadraceError
 from headrace.runtime import files
 from headrace.security.principals import Principal, parse_principal
+from headrace.settings.jaas import SCRAM_LOGIN_MODULE, jaas_text
 from headrace.settings.properties import render
 
 _DEFAULT_MS = -1
-_LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def principal(text: str) -> Principal:
@@ -182,9 +182,8 @@ def secret_of(tokens: Tokens, token_id: str) -> str:
 
 def login_settings(token: Token) -> dict[str, str]:
     """Return the settings by which Java's clients log in with a token."""
-    login = (
-        f'{_LOGIN_MODULE} required username="{token.id}" password="{token.secret}"'
-        ' tokenauth="true";'
+    login = jaas_text(
+        SCRAM_LOGIN_MODULE, username=token.id, password=token.secret, tokenauth="true"
     )
     return {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": login}
 

@@ -4,14 +4,13 @@ A `client.properties` of Kafka's own tools works as it is: the login in `sasl.ja
 trust and key stores in PEM.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, InvalidConfig
+from headrace.settings.jaas import sole_entry
 
-_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
-_LOGIN = re.compile(r"\.(Plain|Scram)LoginModule\s+(?:required|requisite|sufficient|optional)\b")
+_LOGIN_MODULES = (".PlainLoginModule", ".ScramLoginModule")
 
 DELEGATION_TOKEN = "sasl.tokenauth"
 """The option tokenauth of a ScramLoginModule, as a property."""
@@ -42,11 +41,12 @@ def translated(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def login(text: str) -> dict[str, str]:
     """Parse the login of a JAAS line with PlainLoginModule or ScramLoginModule."""
-    options = {
-        name: re.sub(r"\\(.)", r"\1", double) or single or bare
-        for name, double, single, bare in _OPTION.findall(text)
-    }
-    if not _LOGIN.search(text) or not {"username", "password"} <= options.keys():
+    try:
+        entry = sole_entry(text)
+    except InvalidConfig as error:
+        raise InvalidLogin(f"sasl.jaas.config: {error}") from None
+    options = entry.options
+    if not entry.module.endswith(_LOGIN_MODULES) or not {"username", "password"} <= options.keys():
         raise InvalidLogin(
             "sasl.jaas.config needs PlainLoginModule or ScramLoginModule, username and password; or"
             " set sasl.username and sasl.password, or sasl.oauthbearer.token"

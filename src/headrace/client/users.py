@@ -21,13 +21,8 @@ from headrace.protocol.schemas.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     UserName,
 )
-from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism
-from headrace.security.scram_credentials import (
-    MECHANISM_IDS,
-    mechanism_of,
-    new_salt,
-    salted_password,
-)
+from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism, salted_password
+from headrace.security.scram_credentials import MECHANISM_IDS, mechanism_of, new_salt
 
 
 class ScramUser(msgspec.Struct, frozen=True, order=True):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism
+from headrace.security.sasl.scram import ITERATIONS_MIN, Mechanism, salted_password
 
 STORED_ITERATIONS_MAX = 16_384
 """Kafka's limit for credentials in the metadata: each login costs the client as many hashes."""
@@ -45,11 +45,6 @@ def mechanism_of(number: int) -> Mechanism | None:
 
 def new_salt() -> bytes:
     return secrets.token_bytes(_SALT_BYTES)
-
-
-def salted_password(mechanism: Mechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """Hash a password. Clients send this to a cluster instead of the password."""
-    return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
 def credential_of(

@@ -14,6 +14,8 @@ import msgspec
 
 from headrace.errors import InvalidConfig
 
+SCRAM_LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _QUOTES = "\"'"
 _SYMBOLS = ";="
@@ -51,6 +53,17 @@ def sole_entry(text: str) -> JaasEntry:
     if len(entries) != 1:
         raise InvalidConfig(f"the JAAS configuration has {len(entries)} entries instead of one")
     return entries[0]
+
+
+def jaas_text(module: str, **options: str) -> str:
+    """Return the text of one entry with a required module."""
+    words = [module, "required", *(f"{name}={_in_quotes(one)}" for name, one in options.items())]
+    return " ".join(words) + ";"
+
+
+def _in_quotes(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 class _Token(msgspec.Struct, frozen=True):

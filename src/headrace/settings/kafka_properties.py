@@ -64,7 +64,7 @@ _REASONS = (
     ("sasl.oauthbearer.", "nodes log in at each other by tokens of their JAAS settings"),
     ("ssl.", "it is for the TLS of a JVM, and OpenSSL has no such part"),
     ("security.", "it is for the security providers of a JVM"),
-    ("principal.", "authentication is not supported yet"),
+    ("principal.", "principals are named by the rules of settings, not by a class"),
     ("group.coordinator.", "coordinators share the one event loop and write at once"),
     ("group.coordinator.rebalance.", "all kinds of groups that the features allow are served"),
     ("group.share.persister.", "share states are kept in their own topic"),

@@ -42,24 +42,23 @@ class MechanismSettings(msgspec.Struct, frozen=True):
     @property
     def jaas(self) -> JaasEntry | None:
         """The JAAS entry; as in Kafka, only the property with both prefixes counts."""
-        prefix = f"listener.name.{self.listener.lower()}.{self.name.lower()}"
-        text = self.settings.listener_overrides.get(f"{prefix}.sasl.jaas.config")
+        text = self.settings.listener_overrides.get(self.jaas_name)
         if text is None:
             return None
         try:
             return sole_entry(text)
         except InvalidConfig as error:
-            raise InvalidConfig(f"{prefix}.sasl.jaas.config: {error}") from None
+            raise InvalidConfig(f"{self.jaas_name}: {error}") from None
 
     @property
-    def options(self) -> "dict[str, str]":
+    def options(self) -> dict[str, str]:
         """The options of the JAAS entry; none without an entry."""
         jaas = self.jaas
         return dict(jaas.options) if jaas is not None else {}
 
     @property
     def jaas_name(self) -> str:
-        """The name of the JAAS property, for messages."""
+        """The name of the JAAS property, with both prefixes."""
         return f"listener.name.{self.listener.lower()}.{self.name.lower()}.sasl.jaas.config"
 
 

@@ -19,8 +19,7 @@ from headrace.protocol.schemas.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResult,
 )
 from headrace.protocol.schemas.metadata import MetadataRequest, MetadataResponse
-from headrace.security.sasl.scram import Mechanism
-from headrace.security.scram_credentials import salted_password
+from headrace.security.sasl.scram import Mechanism, salted_password
 from tests.unit.client.scripted import connected, knowing_all
 
 

@@ -25,8 +25,8 @@ from headrace.protocol.schemas.records.metadata import (
 )
 from headrace.security.access import OPEN, Access
 from headrace.security.acls import Operation, ResourceType
-from headrace.security.sasl.scram import Mechanism
-from headrace.security.scram_credentials import credential_of, salted_password
+from headrace.security.sasl.scram import Mechanism, salted_password
+from headrace.security.scram_credentials import credential_of
 from headrace.settings.broker import BrokerSettings
 from tests.builders.authorizers import ListedRights, access_of
 from tests.builders.metadata_images import applied, image_with

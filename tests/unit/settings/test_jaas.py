@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.errors import InvalidConfig
-from headrace.settings.jaas import parse_jaas, sole_entry
+from headrace.settings.jaas import JaasEntry, jaas_text, parse_jaas, sole_entry
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -68,3 +68,8 @@ def test_an_invalid_text_is_rejected_without_repeating_a_value(text: str) -> Non
 
 def test_values_are_not_shown() -> None:
     assert "secret" not in repr(parse_jaas(f'{PLAIN} required user_ada="secret";'))
+
+
+def test_a_written_entry_is_read_back() -> None:
+    value = 'a "quoted" \\ value\nin two lines'
+    assert sole_entry(jaas_text(PLAIN, password=value)) == JaasEntry(PLAIN, {"password": value})

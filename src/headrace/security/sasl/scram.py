@@ -58,11 +58,14 @@ def authenticate(
     binding = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
     final = f"c={binding},r={challenge.nonce}"
     signed = f"{first},{answer},{final}".encode()
-    salted = hashlib.pbkdf2_hmac(
-        mechanism.hash_name, password.encode(), challenge.salt, challenge.iterations
-    )
+    salted = salted_password(mechanism, password, challenge.salt, challenge.iterations)
     verdict = yield f"{final},p={_base64(_proof(mechanism, salted, signed))}".encode()
     _check_verdict(verdict, server_signature(mechanism, salted, signed))
+
+
+def salted_password(mechanism: Mechanism, password: str, salt: bytes, iterations: int) -> bytes:
+    """Hash a password. New passwords are sent to a cluster in this form."""
+    return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 
 def server_signature(mechanism: Mechanism, salted: bytes, signed: bytes) -> bytes:

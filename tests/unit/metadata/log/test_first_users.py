@@ -6,8 +6,8 @@ import pytest
 
 from headrace.errors import InvalidConfig
 from headrace.metadata.log.first_users import parse_first_user
-from headrace.security.sasl.scram import Mechanism
-from headrace.security.scram_credentials import credential_of, salted_password
+from headrace.security.sasl.scram import Mechanism, salted_password
+from headrace.security.scram_credentials import credential_of
 
 SALT = b"0123456789abcdef"
 SALT_TEXT = base64.b64encode(SALT).decode()
