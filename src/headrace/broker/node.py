@@ -49,13 +49,14 @@ from headrace.broker.topics.metadata_answers import MetadataAnswers
 from headrace.broker.topics.topic_creation import TopicCreation
 from headrace.broker.topics.topology import leader_nodes
 from headrace.broker.transactions import TransactionCoordinator
-from headrace.broker.usage import MINUTE_MS, Usage
+from headrace.broker.usage import Usage
 from headrace.errors import CannotListen, KafkaStorageError
 from headrace.metadata.image import Endpoint, MetadataImage
 from headrace.peers.pool import BrokerChannels
 from headrace.protocol.message import Message
 from headrace.quorum.quorum_node import MetadataPlace, QuorumNode
 from headrace.quotas.rates import Windows
+from headrace.quotas.usage_windows import MINUTE_MS
 from headrace.raft import replicas as raft
 from headrace.replication.delayed import WakeUps
 from headrace.replication.partitions import Partitions

@@ -32,8 +32,9 @@ from headrace.security.authorizer import StandardAuthorizer
 if TYPE_CHECKING:
     from headrace.broker.broker import Broker
     from headrace.broker.server import Server
-    from headrace.broker.usage import Usage, UsagePage
+    from headrace.broker.usage import Usage
     from headrace.metadata.image import Endpoint
+    from headrace.quotas.usage_windows import NodeUsage
     from headrace.runtime.exposition import Family
 
 _BROKER_STARTING = 1
@@ -92,7 +93,7 @@ class NodeStatus:
         yield from connection_rate_families(self._node.server.rates, loop_ms)
         yield from process_families()
 
-    def usage(self) -> "UsagePage":
+    def usage(self) -> "NodeUsage":
         """Return the windows of usage by client."""
         self._node.roll_usage()
         return self._node.usage.page(self._broker.clock.now_ms())

@@ -14,12 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-import msgspec
-
+from headrace.quotas.usage_windows import HOUR_MS, MINUTE_MS, NodeUsage, UsageRow, UsageWindow
 from headrace.runtime.exposition import Family, Sample, labels
 from headrace.security.principals import Principal
 
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 OTHERS = "(others)"
 """The user and the client id of the row for clients beyond the maximum."""
 
@@ -54,33 +52,6 @@ class Counts(NamedTuple):
 
     def minus(self, other: "Counts") -> "Counts":
         return Counts(*(one - less for one, less in zip(self, other, strict=True)))
-
-
-class UsageRow(msgspec.Struct, frozen=True):
-    """The usage of one client in a window; `user` and `client_id` name the client."""
-
-    user: str
-    client_id: str
-    requests: int
-    bytes_in: int
-    bytes_out: int
-    request_seconds: float
-
-
-class UsageWindow(msgspec.Struct, frozen=True):
-    """The usage of all clients from a time on; the last window is not over."""
-
-    begin_ms: int
-    end_ms: int
-    rows: list[UsageRow]
-
-
-class UsagePage(msgspec.Struct, frozen=True):
-    """The windows of one node, oldest first."""
-
-    node: int
-    minutes: list[UsageWindow]
-    hours: list[UsageWindow]
 
 
 class _Client:
@@ -136,9 +107,9 @@ class Usage:
             for client in self._clients.values():
                 client.hour = client.now
 
-    def page(self, now_ms: int) -> UsagePage:
+    def page(self, now_ms: int) -> NodeUsage:
         """Return all windows, with the present ones at the end."""
-        return UsagePage(
+        return NodeUsage(
             self._node_id,
             [*self._minutes, self._minute(now_ms)],
             [*self._hours, self._hour(now_ms)],

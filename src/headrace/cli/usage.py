@@ -8,9 +8,9 @@ import msgspec
 
 from headrace.cli.options import json_option
 from headrace.cli.output import print_json, print_line, print_table, size_text
-from headrace.client.usage import UsageWindow, added_up, by_part, read_usage
+from headrace.client.usage import added_up, by_part, read_usage
+from headrace.quotas.usage_windows import HOUR_MS, MINUTE_MS, UsageWindow
 
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 _COLUMNS = ("from", "user", "client id", "requests", "in", "out", "request time")
 
 

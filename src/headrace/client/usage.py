@@ -7,6 +7,7 @@ from urllib.request import urlopen
 import msgspec
 
 from headrace.errors import HeadraceError
+from headrace.quotas.usage_windows import NodeUsage, UsageRow, UsageWindow
 
 _SECONDS_MAX = 10.0
 _BYTES_MAX = 64 << 20
@@ -14,33 +15,6 @@ _BYTES_MAX = 64 << 20
 
 class UsageUnavailable(HeadraceError):
     """A node whose usage could not be read."""
-
-
-class Used(msgspec.Struct, frozen=True):
-    """The usage of one client in a window."""
-
-    user: str
-    client_id: str
-    requests: int
-    bytes_in: int
-    bytes_out: int
-    request_seconds: float
-
-
-class UsageWindow(msgspec.Struct, frozen=True):
-    """The usage of all clients from a time to another, in milliseconds since 1970."""
-
-    begin_ms: int
-    end_ms: int
-    rows: list[Used]
-
-
-class NodeUsage(msgspec.Struct, frozen=True):
-    """The windows of one node, oldest first; the last ones are not over."""
-
-    node: int
-    minutes: list[UsageWindow]
-    hours: list[UsageWindow]
 
 
 def read_usage(address: str) -> NodeUsage:
@@ -82,17 +56,17 @@ def by_part(windows: Iterable[UsageWindow], part: str) -> list[UsageWindow]:
     ]
 
 
-def _sum(rows: Iterable[Used]) -> list[Used]:
+def _sum(rows: Iterable[UsageRow]) -> list[UsageRow]:
     """Return one row for each client, the largest first."""
-    found: dict[tuple[str, str], Used] = {}
+    found: dict[tuple[str, str], UsageRow] = {}
     for row in rows:
         before = found.get((row.user, row.client_id))
         found[row.user, row.client_id] = row if before is None else _plus(before, row)
     return sorted(found.values(), key=lambda row: -row.bytes_in - row.bytes_out)
 
 
-def _plus(one: Used, other: Used) -> Used:
-    return Used(
+def _plus(one: UsageRow, other: UsageRow) -> UsageRow:
+    return UsageRow(
         one.user,
         one.client_id,
         one.requests + other.requests,

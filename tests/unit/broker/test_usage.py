@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.broker.usage import HOUR_MS, MINUTE_MS, OTHERS, Usage
+from headrace.broker.usage import OTHERS, Usage
+from headrace.quotas.usage_windows import HOUR_MS, MINUTE_MS
 from headrace.runtime.exposition import render
 from headrace.security.principals import ANONYMOUS, Principal
 

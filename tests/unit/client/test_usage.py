@@ -9,24 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.usage import command
-from headrace.client.usage import (
-    NodeUsage,
-    UsageUnavailable,
-    UsageWindow,
-    Used,
-    added_up,
-    by_part,
-    read_usage,
-)
-
-MINUTE_MS = 60_000
+from headrace.client.usage import UsageUnavailable, added_up, by_part, read_usage
+from headrace.quotas.usage_windows import MINUTE_MS, NodeUsage, UsageRow, UsageWindow
 
 
-def used(user: str, client_id: str, size: int) -> Used:
-    return Used(user, client_id, 1, size, 2 * size, 0.5)
+def used(user: str, client_id: str, size: int) -> UsageRow:
+    return UsageRow(user, client_id, 1, size, 2 * size, 0.5)
 
 
-def window(minute: int, *rows: Used) -> UsageWindow:
+def window(minute: int, *rows: UsageRow) -> UsageWindow:
     return UsageWindow(minute * MINUTE_MS, (minute + 1) * MINUTE_MS, list(rows))
 
 
@@ -38,12 +29,12 @@ def test_windows_of_the_same_minute_are_added_up() -> None:
     """CLD-2(b)."""
     first, second = added_up([FIRST, SECOND], MINUTE_MS)
     assert first == FIRST[0]
-    assert second.rows == [Used("ada", "app", 2, 21, 42, 1.0), used("bob", "app", 5)]
+    assert second.rows == [UsageRow("ada", "app", 2, 21, 42, 1.0), used("bob", "app", 5)]
 
 
 def test_rows_of_a_client_id_are_added_up() -> None:
     (found,) = by_part(SECOND, "client_id")
-    assert found.rows == [Used("", "app", 2, 6, 12, 1.0)]
+    assert found.rows == [UsageRow("", "app", 2, 6, 12, 1.0)]
 
 
 @pytest.fixture
