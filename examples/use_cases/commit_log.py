@@ -94,7 +94,9 @@ class Replica:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["create", "write", "replicate", "show"])
     parser.add_argument("path", nargs="?", default="products.db")
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
@@ -110,8 +112,11 @@ def main() -> None:
             with suppress(KeyboardInterrupt):
                 Replica(given.path).follow(given.bootstrap, given.topic, lambda: False)
         case "show":
-            with closing(Replica(given.path).database):
-                rows, cents = Replica(given.path).summary()
+            if not Path(given.path).exists():
+                parser.error(f"{given.path} does not exist; `replicate` makes it")
+            replica = Replica(given.path)
+            with closing(replica.database):
+                rows, cents = replica.summary()
                 print(f"{rows} products, worth {cents / 100:.2f}")
 
 

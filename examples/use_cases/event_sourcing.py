@@ -24,6 +24,7 @@ from headrace.serdes import AvroDeserializer, AvroSerializer, RegistryClient
 from headrace.serdes.classes import named
 
 DATA = Path(__file__).parent / "account_events.csv"
+MOMENTS = ["2026-03-02T12:00:00Z", "2026-03-31T00:00:00Z"]
 SNAPSHOT_AFTER = (48, 72)
 """A snapshot is taken after this many events."""
 
@@ -151,6 +152,12 @@ def moment_of(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
+def moment(text: str) -> str:
+    """Return the text of a time, for argparse."""
+    moment_of(text)
+    return text
+
+
 def fill(store: EventStore) -> None:
     """Write the history, half of it by the older program, and take the snapshots."""
     rows = list(csv.DictReader(DATA.read_text(encoding="utf-8").splitlines()))
@@ -181,11 +188,13 @@ def report(store: EventStore, moments: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
     parser.add_argument("--registry", default="http://127.0.0.1:8081")
     parser.add_argument("--topic", default="account-events")
-    parser.add_argument("--at", nargs="*", default=["2026-03-02T12:00:00Z", "2026-03-31T00:00:00Z"])
+    parser.add_argument("--at", type=moment, nargs="*", default=MOMENTS, help="ISO 8601 times")
     given = parser.parse_args()
     store = EventStore(given.bootstrap, given.registry, given.topic)
     store.create()

@@ -121,7 +121,9 @@ def row(step: Step) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
     print(f"{'step':30}{'batches':>8}{'bytes':>9}   records per partition")
     for step in steps(parser.parse_args().bootstrap):

@@ -158,7 +158,9 @@ def read_all(bootstrap: str, topic: str) -> Iterator[Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["setup", "put", "work", "delay", "letters"])
     parser.add_argument("path", nargs="?", default="sent.db")
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
