@@ -11,11 +11,13 @@ from pathlib import Path
 
 import msgspec
 
+from headrace.client.addresses import parse_addresses
 from headrace.errors import HeadraceError
 from headrace.settings.properties import read, render
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SECRETS = ("password", "token", "secret", "key.pem")
+_PORT = re.compile(r":\d+\s*$")
 _EVENT_HUBS_HOST = re.compile(r"Endpoint=sb://([^/;:]+)", re.IGNORECASE)
 
 
@@ -145,8 +147,9 @@ def settings_for(kind: str, given: Given) -> dict[str, str]:
     for name in sorted(needed):
         if not getattr(given, name):
             raise InvalidProfile(f"{service.title} needs {_OPTIONS[name]}")
-    if given.region and kind != "msk-iam":
-        raise InvalidProfile(f"{service.title} needs no --region")
+    for name in ("username", "region", "certificate", "key"):
+        if getattr(given, name) and name not in needed:
+            raise InvalidProfile(f"{service.title} needs no --{name} with these options")
     settings = {"bootstrap.servers": _bootstrap(kind, given), **service.settings}
     if kind == "aiven" and given.username:
         settings |= _login("SCRAM-SHA-256")
@@ -221,7 +224,9 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _bootstrap(kind: str, given: Given) -> str:
     if given.bootstrap:
-        return given.bootstrap
+        if not all(_PORT.search(address) for address in given.bootstrap.split(",")):
+            raise InvalidProfile(f"--bootstrap must be HOST:PORT,..., not {given.bootstrap}")
+        return ",".join(map(str, parse_addresses(given.bootstrap)))
     found = _EVENT_HUBS_HOST.match(given.password or "")
     if kind != "event-hubs" or found is None:
         raise InvalidProfile(

@@ -88,11 +88,15 @@ def test_aiven_and_hdinsight_have_a_second_way() -> None:
         ("confluent-cloud", Given(username="k", password="s"), "needs --bootstrap"),
         ("msk-iam", Given(bootstrap="m:1"), "needs --region"),
         ("msk-scram", Given("m:1", "u", "s", region="eu-west-1"), "needs no --region"),
+        ("hdinsight", Given("h:1", "u"), "needs no --username"),
+        ("redpanda-cloud", Given("r:1", "u", "s", key=PEM), "needs no --key"),
+        ("hdinsight", Given("h"), "--bootstrap must be HOST:PORT,..., not h"),
+        ("hdinsight", Given("h:1,i"), "--bootstrap must be HOST:PORT"),
         ("aiven", Given(bootstrap="a:1", ca=PEM), "needs --certificate FILE, or --username"),
         ("aiven", Given(bootstrap="a:1"), "needs --ca FILE"),
     ],
 )
-def test_a_missing_option_is_named(kind: str, given: Given, reason: str) -> None:
+def test_a_missing_or_useless_option_is_named(kind: str, given: Given, reason: str) -> None:
     with pytest.raises(InvalidProfile, match=reason):
         settings_for(kind, given)
 
