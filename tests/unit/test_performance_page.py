@@ -1,7 +1,12 @@
 """Claims on the performance page against its own figures."""
 
 import re
+from functools import partial
 from pathlib import Path
+
+import pytest
+
+from headrace.cli import sizing
 
 PAGE = (Path(__file__).parents[2] / "docs" / "internals" / "performance.md").read_text()
 
@@ -24,6 +29,15 @@ def test_claims_about_one_node_follow_from_the_measured_figures() -> None:
     records_per_s = 1e6 / figure("produce 100 B records, acks=1")
     assert records_per_s > claim(r"more than ([\d,]+) records of 100 B")
     assert figure("idle memory") < claim(r"less than (\d+) MB when idle")
+
+
+def test_sizes_are_calculated_from_the_measured_figures() -> None:
+    """OPS-2, OPS-5: a million records of 1,000 B are a gigabyte."""
+    in_gb, records = sizing.CPU_S_PER_GB_IN, sizing.CPU_S_PER_MILLION_RECORDS
+    near = partial(pytest.approx, rel=0.15)
+    assert in_gb + records == near(figure("produce 1000 B records, acks=1"))
+    assert in_gb / 10 + records == near(figure("produce 100 B records, acks=1"))
+    assert near(figure("consume 1000 B records")) == sizing.CPU_S_PER_GB_OUT
 
 
 def test_figures_out_of_reach_are_named() -> None:

@@ -10,7 +10,13 @@ import msgspec
 from headrace.cli.costs import Cost, Prices, costs, needs, only, with_headrace
 from headrace.cli.options import ClusterOptions, admin_options
 from headrace.cli.output import print_json, print_line, print_table
-from headrace.cli.size_options import load_of, load_options, machine_options, measure
+from headrace.cli.size_options import (
+    has_load_options,
+    load_of,
+    load_options,
+    machine_options,
+    measure,
+)
 from headrace.cli.sizing import Load, Machine, Size, size
 from headrace.errors import InvalidConfig
 
@@ -53,8 +59,8 @@ def command(
     table = only(read_prices(prices), scenarios)
     given = {name: value for name, value in load.items() if value is not None}
     load_and_size = None
-    if topic or "records_per_s" in given or "record_bytes" in given:
-        average = load_of({**(measure(topic, cluster) if topic else {}), **given})
+    if topic or has_load_options():
+        average = load_of(measure(topic, cluster, given) if topic else given)
         load_and_size = average, size(average, machine)
         table = with_headrace(table, *load_and_size)
     found = costs(table)

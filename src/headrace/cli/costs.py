@@ -101,7 +101,7 @@ def only(prices: Prices, names: Sequence[str]) -> Prices:
         if name.lower() not in found:
             known = ", ".join(scenario.name for scenario in prices.scenarios)
             raise InvalidConfig(f"there is no scenario {name!r}; the price file has {known}")
-    chosen = tuple(found[name.lower()] for name in names)
+    chosen = tuple(found[name] for name in dict.fromkeys(map(str.lower, names)))
     return msgspec.structs.replace(prices, scenarios=chosen or prices.scenarios)
 
 
@@ -112,7 +112,7 @@ def with_headrace(prices: Prices, load: Load, result: Size) -> Prices:
         return prices
     disk_gb = next(step.value for step in result.steps if step.name == "disk")
     usable = 1 - load.headroom_percent / 100
-    items = [Item("machines", own.machine, own.per, result.brokers, currency=own.currency)]
+    items = [Item("machines", own.machine, own.per, result.machines, currency=own.currency)]
     if own.gb_month:
         gb = round(disk_gb / usable, 1)
         items.append(Item("storage", own.gb_month, "month", 1, gb, own.currency))
@@ -124,7 +124,7 @@ def needs(load: Load, result: Size) -> str:
     """Return what a load needs on Headrace, in one line."""
     disk_gb = next(step.value for step in result.steps if step.name == "disk")
     return (
-        f"{load.records_per_s:g} records/s of {load.record_bytes:g} B need {result.brokers}"
+        f"{load.records_per_s:g} records/s of {load.record_bytes:g} B need {result.machines}"
         f" machines (bound by {result.bound_by}), {result.partitions} partitions and"
         f" {disk_gb:,.0f} GB of disk, before {load.headroom_percent:g} % headroom"
     )
@@ -199,13 +199,16 @@ def _check(prices: Prices) -> None:
             raise InvalidConfig(f"{scenario.name} has no items")
         for item in scenario.items:
             _check_item(scenario.name, item, prices)
+        for sum_of, amount in msgspec.structs.asdict(scenario.stated).items():
+            if amount is not None and not isfinite(amount):
+                raise InvalidConfig(f"{scenario.name}: stated.{sum_of} must be a number")
 
 
 def _check_item(scenario: str, item: Item, prices: Prices) -> None:
     for name, value in (("price", item.price), ("count", item.count), ("gb", item.gb or 0)):
         if not isfinite(value) or value < 0:
             raise InvalidConfig(
-                f"{scenario}, {item.name}: {name} must not be negative, but is {value:g}"
+                f"{scenario}, {item.name}: {name} must be a number from 0, not {value:g}"
             )
     if item.currency and item.currency != prices.currency and item.currency not in prices.rates:
         raise InvalidConfig(

@@ -17,7 +17,7 @@ from headrace.cli.sizing import GB, MB, Load, Machine, Size, size
 def command(
     topic: str | None, machine: Machine, as_json: bool, cluster: ClusterOptions, **load: Any
 ) -> None:
-    """Calculate disk, memory, network, CPU, brokers and partitions for a load.
+    """Calculate disk, memory, network, CPU, machines, brokers and partitions for a load.
 
     \b
     headrace size --rate 50000 --record-size 1KB --retention 7d --consumers 3
@@ -27,7 +27,7 @@ def command(
     cores, 6 drives, 32 GB of memory and 1 GbE.
     """
     given = {name: value for name, value in load.items() if value is not None}
-    average = load_of({**(measure(topic, cluster) if topic else {}), **given})
+    average = load_of(measure(topic, cluster, given) if topic else given)
     result = size(average, machine)
     if as_json:
         print_json({"load": average, "machine": machine, "size": result})
@@ -53,8 +53,11 @@ def _print(load: Load, machine: Machine, result: Size) -> None:
         [(need.resource, need.machines, need.formula) for need in result.needs],
     )
     print_line("")
-    print_line(f"brokers     {result.brokers}, bound by {result.bound_by}")
-    print_line(f"partitions  {result.partitions} at least, of topics with this load")
+    print_line(f"machines    {result.machines}: the most for one resource, {result.bound_by}")
+    print_line(f"brokers     {result.brokers}: {result.brokers_formula}")
+    print_line(f"partitions  {result.partitions} at least: {result.partitions_formula}")
     print_line("")
-    print_line("CPU figures are those of a Headrace broker, which uses one core; more cores need")
-    print_line("more brokers per machine. Apache Kafka takes about three times the CPU.")
+    print_line(
+        "CPU figures are those of Headrace. Apache Kafka takes about three times the CPU for"
+    )
+    print_line("writes and 1.6 times for reads, and one broker uses all cores.")

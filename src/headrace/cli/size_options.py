@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from headrace.cli.options import ClusterOptions, duration_ms, options_as, size_bytes
 from headrace.cli.sizing import Load, Machine
@@ -134,6 +135,15 @@ def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def has_load_options() -> bool:
+    """Return whether the command line of the running command has an option of a load."""
+    context = click.get_current_context()
+    return any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        for name in Load.__struct_fields__
+    )
+
+
 def load_of(figures: Mapping[str, Any]) -> Load:
     """Return the load with these figures; rate and record size have no default."""
     for name, option in (("records_per_s", "--rate"), ("record_bytes", "--record-size")):
@@ -142,29 +152,44 @@ def load_of(figures: Mapping[str, Any]) -> Load:
     return Load(**figures)
 
 
-def measure(topic: str, cluster: ClusterOptions) -> dict[str, float]:
-    """Measure rate and record size of a topic; read its retention, replicas and groups."""
-    from headrace.client import profiling
-
+def measure(topic: str, cluster: ClusterOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the given figures those of a topic: rate, record size, retention, replicas, groups."""
     with cluster.admin() as client:
         described, failed = client.topics.describe([topic])
         if failed:
             raise HeadraceError(f"{topic}: {failed[0].message or failed[0].error}")
-        measured: dict[str, float] = {
+        figures: dict[str, Any] = {
             "replication_factor": described[0].replication_factor,
             "consumers": _readers(client, topic),
+            **given,
         }
-        for entry in client.configs.describe("topic", topic):
-            if entry.name == "retention.ms" and entry.value not in (None, "-1"):
-                measured["retention_h"] = int(entry.value or 0) / 3_600_000
+        if "retention_h" not in given:
+            configs = {entry.name: entry.value for entry in client.configs.describe("topic", topic)}
+            figures["retention_h"] = _retention_h(topic, configs)
+    if "records_per_s" in given and "record_bytes" in given:
+        return figures
+    return {**_sampled(topic, cluster, needs_rate="records_per_s" not in given), **figures}
+
+
+def _retention_h(topic: str, configs: Mapping[str, str | None]) -> float:
+    if "delete" not in (configs.get("cleanup.policy") or ""):
+        raise HeadraceError(f"{topic} is compacted and not limited by time; give --retention")
+    retention_ms = int(configs.get("retention.ms") or -1)
+    if retention_ms < 0:
+        raise HeadraceError(f"{topic} keeps its records for ever; give --retention")
+    return retention_ms / 3_600_000
+
+
+def _sampled(topic: str, cluster: ClusterOptions, *, needs_rate: bool) -> dict[str, Any]:
+    from headrace.client import profiling
+
     profile = profiling.profile_topic(cluster.bootstrap, topic, cluster.settings(), records=_SAMPLE)
-    if profile.velocity.records_per_s is None:
+    rate = profile.velocity.records_per_s
+    if rate is None and needs_rate:
         raise HeadraceError(
             f"the records of {topic} have one timestamp, so their rate is unknown; give --rate"
         )
-    measured["records_per_s"] = profile.velocity.records_per_s
-    measured["record_bytes"] = profile.size.mean
-    return measured
+    return {"records_per_s": rate, "record_bytes": profile.size.mean}
 
 
 def _readers(client: "Admin", topic: str) -> int:

@@ -5,7 +5,7 @@ writes, network for replicas and consumers. The CPU figures are those of `make b
 """
 
 from collections.abc import Iterator
-from math import ceil
+from math import ceil, isfinite
 
 import msgspec
 
@@ -21,6 +21,9 @@ BROKER_MEMORY_BYTES = 100 * MB
 PARTITION_BYTES_PER_S = 10 * MB
 """A rate that one partition and one consumer sustain."""
 CPU_S_PER_GB_IN, CPU_S_PER_GB_OUT, CPU_S_PER_MILLION_RECORDS = 1.03, 0.5, 0.13
+
+_MACHINES_MAX = 100_000
+_TOO_LARGE = f"the load at the end of the planned years needs more than {_MACHINES_MAX:,} machines"
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -68,28 +71,38 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Size(msgspec.Struct, frozen=True):
-    """The result: every step, the machines per resource, brokers and partitions."""
+    """The result: every step, the machines per resource, machines, brokers and partitions."""
 
     steps: tuple[Step, ...]
     needs: tuple[Need, ...]
-    brokers: int
+    machines: int
     bound_by: str
+    brokers: int
+    brokers_formula: str
     partitions: int
+    partitions_formula: str
 
 
 def size(load: Load, machine: Machine) -> Size:
     """Calculate the cluster for a load; raises `InvalidConfig` for impossible input."""
     _check(load, machine)
-    rates = _Rates(load)
-    needs = tuple(_needs(load, machine, rates))
+    try:
+        rates = _Rates(load)
+        needs = tuple(_needs(load, machine, rates))
+    except OverflowError:
+        raise InvalidConfig(_TOO_LARGE) from None
     largest = max(needs, key=lambda need: need.machines)
-    brokers = largest.machines
+    if largest.machines > _MACHINES_MAX:
+        raise InvalidConfig(_TOO_LARGE)
+    brokers, brokers_formula = _brokers(load, rates, largest.machines)
     return Size(
         tuple(_steps(load, rates)),
         needs,
-        brokers,
+        largest.machines,
         largest.resource,
-        _partitions(load, rates, brokers),
+        brokers,
+        brokers_formula,
+        *_partitions(load, rates, brokers),
     )
 
 
@@ -175,10 +188,24 @@ def _needs(load: Load, machine: Machine, rates: _Rates) -> Iterator[Need]:
     yield Need("replicas", load.replication_factor, "a broker holds one replica of a partition")
 
 
-def _partitions(load: Load, rates: _Rates, brokers: int) -> int:
+def _brokers(load: Load, rates: _Rates, machines: int) -> tuple[int, str]:
+    """One broker per machine, and more if one core each is not enough."""
+    usable = 1 - load.headroom_percent / 100
+    for_cpu = max(ceil(rates.cpu / usable), 1)
+    return max(machines, for_cpu), (
+        f"the larger of {machines} machines and {for_cpu} ({rates.cpu:,.1f} / (1 core x"
+        f" {usable:.0%})), as a broker uses one core"
+    )
+
+
+def _partitions(load: Load, rates: _Rates, brokers: int) -> tuple[int, str]:
     """Enough partitions for the rate and for every member, in a multiple of the brokers."""
-    wanted: int = max(ceil(rates.peak / PARTITION_BYTES_PER_S), load.members)
-    return ceil(wanted / brokers) * brokers
+    for_rate = ceil(rates.peak / PARTITION_BYTES_PER_S)
+    partitions = ceil(max(for_rate, load.members) / brokers) * brokers
+    return partitions, (
+        f"the larger of {for_rate} ({rates.peak / MB:,.1f} / {PARTITION_BYTES_PER_S / MB:g} MB/s)"
+        f" and {load.members} members, equally many on all brokers"
+    )
 
 
 def _check(load: Load, machine: Machine) -> None:
@@ -198,6 +225,9 @@ def _check(load: Load, machine: Machine) -> None:
     for name, value in positive.items():
         if not 0 < value < float("inf"):
             raise InvalidConfig(f"{name} must be greater than 0, not {value:g}")
+    for name in ("peak", "growth_percent", "years", "headroom_percent"):
+        if not isfinite(getattr(load, name)):
+            raise InvalidConfig(f"{name.partition('_')[0]} must be a number")
     if machine.memory_bytes <= BROKER_MEMORY_BYTES:
         raise InvalidConfig("memory must be greater than 100 MB, which the broker itself takes")
     if load.consumers < 0 or load.years < 0:

@@ -84,9 +84,9 @@ def test_a_load_adds_the_machines_that_headrace_needs() -> None:
     added = costs(with_headrace(own, LOAD, result))[-1]
     disk_gb = next(step.value for step in result.steps if step.name == "disk")
     assert [line.month for line in added.lines] == pytest.approx(
-        [100 * result.brokers, round(disk_gb / 0.7, 1) * 0.1]
+        [100 * result.machines, round(disk_gb / 0.7, 1) * 0.1]
     )
-    assert f"{result.brokers} machines" in needs(LOAD, result)
+    assert f"{result.machines} machines" in needs(LOAD, result)
 
 
 def test_a_file_without_prices_of_machines_has_no_scenario_for_headrace() -> None:
@@ -97,6 +97,7 @@ def test_a_file_without_prices_of_machines_has_no_scenario_for_headrace() -> Non
 def test_scenarios_are_chosen_by_name_in_the_given_order() -> None:
     found = only(read_prices(None), ["msk", "Strimzi"])
     assert [scenario.name for scenario in found.scenarios] == ["MSK", "Strimzi"]
+    assert only(read_prices(None), ["msk", "MSK"]) == only(read_prices(None), ["MSK"])
     with pytest.raises(InvalidConfig, match="no scenario 'Kinesis'; the price file has Confluent"):
         only(read_prices(None), ["Kinesis"])
 
@@ -105,9 +106,10 @@ def test_scenarios_are_chosen_by_name_in_the_given_order() -> None:
     ("bad", "reason"),
     [
         (prices(Item("a", 1, currency="EUR")), "one, a: there is no rate for EUR"),
-        (prices(Item("a", -1)), "price must not be negative"),
-        (prices(Item("a", float("nan"))), "price must not be negative"),
-        (prices(Item("a", 1, count=float("inf"))), "count must not be negative"),
+        (prices(Item("a", -1)), "price must be a number from 0, not -1"),
+        (prices(Item("a", float("nan"))), "price must be a number from 0, not nan"),
+        (prices(Item("a", 1, count=float("inf"))), "count must be a number from 0"),
+        (prices(Item("a", 1), stated=Stated(year=float("nan"))), "stated.year must be a number"),
         (prices(Item("a", 1), hours_per_month=0), "hours_per_month must be greater than 0"),
         (prices(), "one has no items"),
         (Prices("BRL", ()), "no scenarios"),
@@ -139,7 +141,7 @@ def test_the_command_prints_json_for_programs(capsys: pytest.CaptureFixture[str]
     )
     document = json.loads(capsys.readouterr().out)
     assert [one["month"] for one in document["scenarios"]] == [3394]
-    assert document["size"]["brokers"] == 3
+    assert document["size"]["machines"] == 3
 
 
 def test_the_command_shows_scenarios_side_by_side(
@@ -156,6 +158,11 @@ def test_the_command_shows_scenarios_side_by_side(
     for row in page.read_text().partition("headrace cost --prices")[2].splitlines():
         if row.startswith(("BRL", "Managed", "Headrace")):
             assert " ".join(row.split()) in " ".join(shown.split())
+
+
+def test_half_a_load_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "--retention", "3d"]) == 2
+    assert "--rate is missing" in capsys.readouterr().err
 
 
 def test_a_load_without_prices_of_machines_shows_how_to_add_them(
