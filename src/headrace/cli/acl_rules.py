@@ -9,6 +9,7 @@ from itertools import product
 import click
 import msgspec
 
+from headrace.cli.resource_options import OPTIONS, NamedResources, principal_named
 from headrace.security.acls import (
     CLUSTER_NAME,
     WILDCARD,
@@ -68,36 +69,16 @@ _CONSUMER = {
     ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
     ResourceType.GROUP: (Operation.READ,),
 }
-_OPTIONS = {
-    ResourceType.TOPIC: "--topic",
-    ResourceType.GROUP: "--group",
-    ResourceType.CLUSTER: "--cluster",
-    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
-    ResourceType.DELEGATION_TOKEN: "--delegation-token",
-    ResourceType.USER: "--user-principal",
-}
 
 
-class ResourceOptions(msgspec.Struct, frozen=True):
+class ResourceOptions(NamedResources, frozen=True):
     """The resources that a command line names."""
 
-    topics: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    transactional_ids: tuple[str, ...] = ()
-    delegation_tokens: tuple[str, ...] = ()
-    user_principals: tuple[str, ...] = ()
     on_cluster: bool = False
 
     @property
     def resources(self) -> list[Resource]:
-        named = {
-            ResourceType.TOPIC: self.topics,
-            ResourceType.GROUP: self.groups,
-            ResourceType.TRANSACTIONAL_ID: self.transactional_ids,
-            ResourceType.DELEGATION_TOKEN: self.delegation_tokens,
-            ResourceType.USER: tuple(map(principal_named, self.user_principals)),
-        }
-        found = [(kind, name) for kind, names in named.items() for name in names]
+        found = [(kind, name) for kind, names in self.names.items() for name in names]
         return [*found, (ResourceType.CLUSTER, CLUSTER_NAME)] if self.on_cluster else found
 
 
@@ -146,11 +127,6 @@ def operation_text(operation: Operation) -> str:
 def kind_text(kind: ResourceType) -> str:
     """Return a type of resources in words."""
     return kind.name.lower().replace("_", " ")
-
-
-def principal_named(text: str) -> str:
-    """Return a principal; a name without a type is a user."""
-    return text if ":" in text else f"{USER}:{text}"
 
 
 def rule_text(rule: AclBinding) -> str:
@@ -272,21 +248,21 @@ def _check_shortcut(named: ResourceOptions, options: RuleOptions) -> None:
     usable |= {ResourceType.GROUP} if options.as_consumer else set()
     for kind, _ in named.resources:
         if kind not in usable:
-            raise click.UsageError(f"{_OPTIONS[kind]} has no effect here; add it by --operation")
+            raise click.UsageError(f"{OPTIONS[kind]} has no effect here; add it by --operation")
 
 
 def _check_operation(kind: ResourceType, operation: Operation) -> None:
     if operation != Operation.ALL and operation not in OPERATIONS[kind]:
         names = ", ".join(map(operation_text, (*OPERATIONS[kind], Operation.ALL)))
         raise click.UsageError(
-            f"{operation_text(operation)} does not apply to {_OPTIONS[kind]}; its operations are"
+            f"{operation_text(operation)} does not apply to {OPTIONS[kind]}; its operations are"
             f" {names}"
         )
 
 
 def _check_resources(named: ResourceOptions) -> None:
     if not named.resources:
-        raise click.UsageError(f"name a resource: {', '.join(_OPTIONS.values())}")
+        raise click.UsageError(f"name a resource: {', '.join(OPTIONS.values())}")
 
 
 def _owners(options: RuleOptions) -> list[tuple[Permission, str]]:

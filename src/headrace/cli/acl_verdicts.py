@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.cli.acl_rules import Resource, kind_text, operation_text, principal_named, rule_text
+from headrace.cli.acl_rules import Resource, kind_text, operation_text, rule_text
+from headrace.cli.resource_options import principal_named
 from headrace.protocol.schemas.records.metadata import AccessControlEntryRecord
 from headrace.security.acls import AclBinding, Operation, ResourceType
 from headrace.security.authorizer import Reason, StandardAuthorizer, Verdict, parse_super_users

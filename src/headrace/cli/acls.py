@@ -19,6 +19,7 @@ from headrace.cli.acl_rules import (
 )
 from headrace.cli.options import ClusterOptions, admin_options, confirm, options_as, yes_option
 from headrace.cli.output import counted, print_json, print_line, print_table, report, warn
+from headrace.cli.resource_options import name_options
 from headrace.client.acls import Acls
 from headrace.security.acls import AclBinding, AclFilter, Operation, PatternType
 
@@ -29,6 +30,62 @@ _PATTERNS = {
     "prefixed": PatternType.PREFIXED,
 }
 _AS_OPTIONS = {f"--{name}": name for name in ("list", "add", "remove", "explain")}
+_RULE_OPTIONS = (
+    click.option(
+        "--allow-principal",
+        "allowed",
+        metavar="PRINCIPAL",
+        multiple=True,
+        help="Allow this principal; `ada` means User:ada, and `*` everyone.",
+    ),
+    click.option(
+        "--deny-principal",
+        "denied",
+        metavar="PRINCIPAL",
+        multiple=True,
+        help="Deny this principal, which takes precedence.",
+    ),
+    click.option(
+        "--operation",
+        "operations",
+        type=operation_named,
+        metavar="OPERATION",
+        multiple=True,
+        help="Operation such as read, write or describe-configs; by default all.",
+    ),
+    click.option(
+        "--host",
+        "hosts",
+        metavar="ADDRESS",
+        multiple=True,
+        help="Address of the clients; by default every one.",
+    ),
+    click.option(
+        "--prefixed",
+        "is_prefixed",
+        is_flag=True,
+        help="Names are prefixes of the resources' names.",
+    ),
+    click.option(
+        "--producer",
+        "as_producer",
+        is_flag=True,
+        help="The rights of producers on the topics and transactional ids.",
+    ),
+    click.option(
+        "--consumer",
+        "as_consumer",
+        is_flag=True,
+        help="The rights of consumers on the topics and groups.",
+    ),
+    click.option(
+        "--idempotent",
+        "is_idempotent",
+        is_flag=True,
+        help="With --producer: idempotence on clusters older than Kafka 3.0.",
+    ),
+)
+"""Options with the names of the fields of `RuleOptions`."""
 
 
 class _Group(click.Group):
@@ -42,19 +99,7 @@ class _Group(click.Group):
 
 def _resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--topic`, `--group` and others, passed as `named`."""
-    command = options_as(ResourceOptions, "named")(command)
-    for option, field, what in reversed(
-        (
-            ("--topic", "topics", "A topic"),
-            ("--group", "groups", "A group"),
-            ("--transactional-id", "transactional_ids", "A transactional id"),
-            ("--delegation-token", "delegation_tokens", "A delegation token, by its id"),
-            ("--user-principal", "user_principals", "A user whose tokens others may create"),
-        )
-    ):
-        command = click.option(
-            option, field, metavar="NAME", multiple=True, help=f"{what}; may be repeated."
-        )(command)
+    command = name_options(options_as(ResourceOptions, "named")(command))
     return click.option("--cluster", "on_cluster", is_flag=True, help="The cluster itself.")(
         command
     )
@@ -63,63 +108,7 @@ def _resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _rule_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Principals, operations and hosts, passed as `options`."""
     command = options_as(RuleOptions, "options")(command)
-    for option in reversed(
-        (
-            click.option(
-                "--allow-principal",
-                "allowed",
-                metavar="PRINCIPAL",
-                multiple=True,
-                help="Allow this principal; `ada` means User:ada, and `*` everyone.",
-            ),
-            click.option(
-                "--deny-principal",
-                "denied",
-                metavar="PRINCIPAL",
-                multiple=True,
-                help="Deny this principal, which takes precedence.",
-            ),
-            click.option(
-                "--operation",
-                "operations",
-                type=operation_named,
-                metavar="OPERATION",
-                multiple=True,
-                help="Operation such as read, write or describe-configs; by default all.",
-            ),
-            click.option(
-                "--host",
-                "hosts",
-                metavar="ADDRESS",
-                multiple=True,
-                help="Address of the clients; by default every one.",
-            ),
-            click.option(
-                "--prefixed",
-                "is_prefixed",
-                is_flag=True,
-                help="Names are prefixes of the resources' names.",
-            ),
-            click.option(
-                "--producer",
-                "as_producer",
-                is_flag=True,
-                help="The rights of producers on the topics and transactional ids.",
-            ),
-            click.option(
-                "--consumer",
-                "as_consumer",
-                is_flag=True,
-                help="The rights of consumers on the topics and groups.",
-            ),
-            click.option(
-                "--idempotent",
-                "is_idempotent",
-                is_flag=True,
-                help="With --producer: idempotence on clusters older than Kafka 3.0.",
-            ),
-        )
-    ):
+    for option in reversed(_RULE_OPTIONS):
         command = option(command)
     return command
 

@@ -24,6 +24,7 @@ from headrace.cli.defaults import SECURITY_FOLDER
 from headrace.cli.local_cluster import BROKERS, CLIENTS, CONTROLLERS, LocalCluster
 from headrace.cli.services import ServiceFiles
 from headrace.runtime import files
+from headrace.settings.broker import STANDARD_AUTHORIZER
 from headrace.settings.jaas import SCRAM_LOGIN_MODULE, jaas_text
 from headrace.settings.properties import parse, render
 
@@ -36,7 +37,6 @@ MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 _MUTUAL = (BROKERS, CONTROLLERS)
 """Listeners at which a node must show a certificate."""
 _PROTOCOLS = (f"{CLIENTS}:SASL_SSL", *(f"{one}:SSL" for one in _MUTUAL))
-_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _DAYS = 825
 _SECRET_BYTES = 24
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -133,7 +133,7 @@ class LocalSecurity(msgspec.Struct, frozen=True, kw_only=True):
                 for one in MECHANISMS
             },
             "delegation.token.secret.key": self.token_key,
-            "authorizer.class.name": _AUTHORIZER,
+            "authorizer.class.name": STANDARD_AUTHORIZER,
             **shared,
             _SUPER_USERS: self._super_users(shared.get(_SUPER_USERS, "")),
         }

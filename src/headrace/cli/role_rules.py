@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from headrace.cli.acl_rules import OPERATIONS, kind_text, operation_named
+from headrace.cli.resource_options import OPTIONS
 from headrace.security.acls import (
     CLUSTER_NAME,
     WILDCARD,
@@ -31,13 +32,6 @@ _KINDS = {
     "cluster": ResourceType.CLUSTER,
     "delegation-token": ResourceType.DELEGATION_TOKEN,
     "user": ResourceType.USER,
-}
-_OPTION_OF = {
-    ResourceType.TOPIC: "--topic",
-    ResourceType.GROUP: "--group",
-    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
-    ResourceType.DELEGATION_TOKEN: "--delegation-token",
-    ResourceType.USER: "--user-principal",
 }
 
 
@@ -181,7 +175,7 @@ def scopes_of(
         if not names and kind not in role.optional:
             raise click.UsageError(
                 f"the role {role.name} has rights on each {kind_text(kind)}: name it by "
-                f"{_OPTION_OF[kind]}, or use --everywhere"
+                f"{OPTIONS[kind]}, or use --everywhere"
             )
         is_prefix = is_prefixed and kind is not ResourceType.CLUSTER
         scopes += [
@@ -272,7 +266,7 @@ def _role(name: str, fields: Any) -> Role:
         if key in ("summary", "optional"):
             continue
         if key not in _KINDS:
-            raise ValueError(f"{key} is no type of resource; there are {', '.join(_KINDS)}")
+            raise ValueError(f"{key} is not a type of resource; there are {', '.join(_KINDS)}")
         rights[_KINDS[key]] = tuple(_operations(_KINDS[key], value))
     if not rights:
         raise ValueError("has no rights")

@@ -1,15 +1,16 @@
 """`headrace roles`: named sets of rights, granted to principals and groups as plain rules."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from headrace.cli.acl_rules import kind_text, operation_text, principal_named, rule_text
+from headrace.cli.acl_rules import kind_text, operation_text, rule_text
 from headrace.cli.options import ClusterOptions, admin_options, confirm, options_as, yes_option
 from headrace.cli.output import counted, print_json, print_line, print_table, report
+from headrace.cli.resource_options import NamedResources, name_options, principal_named
 from headrace.cli.role_rules import (
     Holder,
     Role,
@@ -23,7 +24,7 @@ from headrace.cli.role_rules import (
     scopes_of,
 )
 from headrace.client.acls import Acls
-from headrace.security.acls import AclBinding, AclFilter, ResourceType
+from headrace.security.acls import AclBinding, AclFilter
 
 _ROLES_FILE = click.option(
     "--roles",
@@ -35,31 +36,16 @@ _ROLES_FILE = click.option(
 )
 
 
-class Grant(msgspec.Struct, frozen=True):
+class Grant(NamedResources, frozen=True):
     """The resources and hosts of a grant."""
 
-    topics: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    transactional_ids: tuple[str, ...] = ()
-    delegation_tokens: tuple[str, ...] = ()
-    user_principals: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ("*",)
     is_prefixed: bool = False
     is_everywhere: bool = False
 
-    @property
-    def named(self) -> Mapping[ResourceType, Sequence[str]]:
-        return {
-            ResourceType.TOPIC: self.topics,
-            ResourceType.GROUP: self.groups,
-            ResourceType.TRANSACTIONAL_ID: self.transactional_ids,
-            ResourceType.DELEGATION_TOKEN: self.delegation_tokens,
-            ResourceType.USER: tuple(map(principal_named, self.user_principals)),
-        }
-
     def rules(self, role: Role, principal: str) -> list[AclBinding]:
         scopes = scopes_of(
-            role, self.named, is_prefixed=self.is_prefixed, is_everywhere=self.is_everywhere
+            role, self.names, is_prefixed=self.is_prefixed, is_everywhere=self.is_everywhere
         )
         who = principal_named(principal)
         return [rule for host in self.hosts for rule in rules_of(role, scopes, who, host)]
@@ -77,18 +63,7 @@ def _grant_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
         "--prefixed", "is_prefixed", is_flag=True, help="Names are prefixes of resources' names."
     )(command)
-    for option, field, what in reversed(
-        (
-            ("--topic", "topics", "A topic"),
-            ("--group", "groups", "A group"),
-            ("--transactional-id", "transactional_ids", "A transactional id"),
-            ("--delegation-token", "delegation_tokens", "A delegation token, by its id"),
-            ("--user-principal", "user_principals", "A user whose tokens others may create"),
-        )
-    ):
-        command = click.option(
-            option, field, metavar="NAME", multiple=True, help=f"{what}; may be repeated."
-        )(command)
+    command = name_options(command)
     return click.option(
         "--host",
         "hosts",

@@ -7,9 +7,9 @@ from typing import Any
 import click
 import msgspec
 
-from headrace.cli.acl_rules import principal_named
 from headrace.cli.options import ClusterOptions, admin_options, duration_ms
 from headrace.cli.output import print_json, print_line, print_rows, time_text
+from headrace.cli.resource_options import principal_named
 from headrace.client.tokens import Token, Tokens
 from headrace.errors import HeadraceError
 from headrace.runtime import files

@@ -111,7 +111,7 @@ def _connections_by_host(value: Value) -> str | None:
 def _authorizer(value: Value) -> str | None:
     if value in ("", STANDARD_AUTHORIZER):
         return None
-    return f"must be {STANDARD_AUTHORIZER} or empty; classes of Java cannot be loaded"
+    return f"must be {STANDARD_AUTHORIZER} or empty"
 
 
 def _principals(value: Value) -> str | None:
@@ -120,7 +120,7 @@ def _principals(value: Value) -> str | None:
     for name in filter(None, names):
         kind, colon, rest = name.partition(":")
         if not (kind and colon and rest):
-            return f"must be principals such as User:ada, separated by semicolons; {name} is none"
+            return f"must be principals such as User:ada, separated by semicolons (invalid: {name})"
     return None
 
 
@@ -132,10 +132,10 @@ def _migration_policy(value: Value) -> str | None:
 
 
 def _no_callback(value: Value) -> str | None:
-    """Refuse every class: it would be of Java."""
+    """Reject every class: it would be a class of Java."""
     if value is None:
         return None
-    return "is not supported: quotas are those of the cluster, and no class can replace them"
+    return "must be empty, because quotas are those of the cluster"
 
 
 def _simple(value: Value) -> str | None:

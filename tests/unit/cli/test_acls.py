@@ -11,13 +11,13 @@ from headrace.cli.acl_rules import (
     only_resource,
     operation_named,
     operation_text,
-    principal_named,
     rule_text,
     rules_of,
     searches_of,
 )
 from headrace.cli.acl_verdicts import Exceptions, caller_of, verdict_of, verdict_text
 from headrace.cli.main import main
+from headrace.cli.resource_options import principal_named
 from headrace.security.acls import (
     AclBinding,
     AclFilter,

@@ -139,7 +139,7 @@ def test_roles_are_read_from_a_file(tmp_path: Path) -> None:
     [
         ("[a]\n", "no rights"),
         ("a = 1\n", "must be a table"),
-        ('[a]\ntopics = ["Read"]\n', "topics is no type"),
+        ('[a]\ntopics = ["Read"]\n', "topics is not a type"),
         ('[a]\ntopic = ["Fly"]\n', "Fly"),
         ('[a]\ntopic = ["ClusterAction"]\n', "does not apply"),
         ('[a]\ntopic = "Read"\n', "must be a list"),

@@ -228,7 +228,7 @@ def test_an_authorizer_of_another_class_is_refused() -> None:
 
 def test_a_super_user_without_a_type_is_refused() -> None:
     """SEC-7"""
-    with pytest.raises(InvalidConfig, match="separated by semicolons; bob is none"):
+    with pytest.raises(InvalidConfig, match=r"separated by semicolons \(invalid: bob\)"):
         load({"super.users": "User:ada; bob"})
 
 
