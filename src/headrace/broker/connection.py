@@ -309,7 +309,7 @@ class Connection:
             return
         opening = bytes(data[position : position + 4])
         if opening.startswith(_TLS_OPENINGS):
-            raise HostileFrame(f"it speaks TLS, and the listener {self.listener} has none")
+            raise HostileFrame(f"it speaks TLS, which listener {self.listener} does not support")
         if opening in _OTHER_PROTOCOLS:
             raise HostileFrame(f"it speaks {_OTHER_PROTOCOLS[opening]} to a Kafka port")
         is_usual = self._frame_bytes_max == self.buffers.request_bytes_max

@@ -17,7 +17,7 @@ _ADDRESSES_MAX = 10_000
 
 
 class ConnectionRates:
-    """The rates as they are measured; a limit of None is none."""
+    """The measured rates; None is no limit."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows

@@ -60,7 +60,7 @@ def encoded_principal(principal: Principal) -> bytes:
 
 
 def caller_in(envelope: EnvelopeRequest) -> Caller:
-    """Return the client in an envelope; raise PRINCIPAL_DESERIALIZATION_FAILURE if it is none."""
+    """Return the client of an envelope; raise PRINCIPAL_DESERIALIZATION_FAILURE if none."""
     data = memoryview(envelope.request_principal or b"")
     try:
         (version,) = _PRINCIPAL_VERSION.unpack_from(data)

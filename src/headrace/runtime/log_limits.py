@@ -3,14 +3,19 @@
 from collections.abc import Callable
 from time import monotonic
 
-_PERIOD_S = 60.0
-
 
 class LogLimit:
-    """Allows some lines of one event per minute, and counts the others."""
+    """Allows some lines of one event per period, and counts the others."""
 
-    def __init__(self, lines_max: int = 10, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        lines_max: int = 10,
+        *,
+        period_s: float = 60.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._lines_max = lines_max
+        self._period_s = period_s
         self._clock = clock
         self._began_s = float("-inf")
         self._lines = 0
@@ -19,7 +24,7 @@ class LogLimit:
     def allows(self) -> bool:
         """Return whether an event is logged now."""
         now_s = self._clock()
-        if now_s - self._began_s >= _PERIOD_S:
+        if now_s - self._began_s >= self._period_s:
             self._began_s, self._lines = now_s, 0
         self._lines += 1
         if self._lines <= self._lines_max:

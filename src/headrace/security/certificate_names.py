@@ -38,7 +38,7 @@ _PEM = re.compile(
 
 
 class InvalidCertificate(HeadraceError):
-    """Bytes that are no certificate."""
+    """Bytes that are not a certificate."""
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ def certificates_in(pem: bytes) -> list[bytes]:
     try:
         return [b64decode(match[1]) for match in _PEM.finditer(pem)]
     except ValueError as error:
-        raise InvalidCertificate(f"the certificate is no PEM: {error}") from error
+        raise InvalidCertificate(f"the certificate is not PEM: {error}") from error
 
 
 def _certificate(der: bytes) -> Certificate:

@@ -56,7 +56,7 @@ def _entries(path: str, content: bytes, password: str | None) -> list[_Entry]:
     try:
         return list(_read_entries(body))
     except (IndexError, ValueError) as error:
-        raise InvalidTls(f"{path} is no valid JKS store: {error}") from error
+        raise InvalidTls(f"{path} is not a valid JKS store: {error}") from error
 
 
 def _read_entries(body: bytes) -> Iterator[_Entry]:

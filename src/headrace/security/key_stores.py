@@ -97,7 +97,7 @@ def _check_form(name: str, path: str, content: bytes, kind: str) -> None:
         raise InvalidTls(f"{name}: {path} is a PEM file; set {config}=PEM")
     is_jks = content.startswith(_JKS_MAGIC)
     if not is_jks and not content.startswith(_PKCS12_START):
-        raise InvalidTls(f"{name}: {path} is no {kind} store")
+        raise InvalidTls(f"{name}: {path} is not a {kind} store")
     if is_jks and kind != JKS:
         config = name.replace(".location", ".type")
         raise InvalidTls(f"{name}: {path} is a JKS store; set {config}=JKS")

@@ -80,7 +80,7 @@ def questionable(settings: BrokerSettings) -> Iterator[str]:
 
 
 def _has_anonymous_nodes(settings: BrokerSettings) -> bool:
-    """Return whether nodes of the cluster connect as a principal that is no super user."""
+    """Return whether nodes of the cluster connect as a principal that is not a super user."""
     listener = settings.controller_listener_names[0]
     is_anonymous = settings.protocols.get(listener, _PLAINTEXT) == _PLAINTEXT
     super_users = [one.strip() for one in settings.super_users.split(";")]

@@ -241,7 +241,7 @@ def keytool(*arguments: object) -> None:
         ("nothing", {"keystore_type": "PEM"}, "has no private key in PEM form"),
         ("-----BEGIN PRIVATE KEY-----", {"keystore_type": "PEM"}, "TLS of listener OUTSIDE"),
         ("-----BEGIN X-----", {"keystore_password": "p"}, r"set ssl\.keystore\.type=PEM"),
-        ("nothing", {"keystore_password": "p"}, "is no JKS store"),
+        ("nothing", {"keystore_password": "p"}, "is not a JKS store"),
         ("\x30\x01", {"keystore_password": "p"}, "wrong or the store is damaged"),
         ("\x30\x01", {"keystore_password": "p", "keystore_type": "PKCS12"}, "store is damaged"),
     ],

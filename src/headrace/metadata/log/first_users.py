@@ -38,7 +38,7 @@ def parse_first_user(text: str) -> UserScramCredentialRecord:
     unknown = [key for key in given if key not in _KEYS]
     if unknown:
         raise InvalidConfig(
-            f"{', '.join(map(repr, unknown))} is no part of a first user; use {', '.join(_KEYS)}"
+            f"{', '.join(map(repr, unknown))} is not part of a first user; use {', '.join(_KEYS)}"
         )
     if not given.get("name"):
         raise InvalidConfig(f"a first user has no name; {_FORM}")

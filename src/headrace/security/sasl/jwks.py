@@ -25,7 +25,7 @@ _ID_CHARS_MAX = 1000
 
 
 class InvalidKeys(HeadraceError):
-    """A document that is no JSON web key set with a usable key."""
+    """A document that is not a JSON web key set, or has no usable key."""
 
 
 class KeySet:

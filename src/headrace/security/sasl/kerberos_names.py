@@ -99,5 +99,5 @@ def _parsed(text: str) -> _Rule:
 
 def _at(parameters: Sequence[str], number: int) -> str:
     if number >= len(parameters):
-        raise NoRule(f"a rule of {_CONFIG} names part {number}, which the principal has not")
+        raise NoRule(f"a rule of {_CONFIG} names part {number}, which the principal does not have")
     return parameters[number]

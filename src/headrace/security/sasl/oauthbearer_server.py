@@ -142,7 +142,7 @@ def _check_audience(audience: Any, expected: tuple[str, ...]) -> None:
     if named is None:
         named = []
     if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
-        raise TokenRejected("the audience of the token is no text")
+        raise TokenRejected("the audience of the token is not text")
     if (named or expected) and not set(named) & set(expected):
         raise TokenRejected("the token is not for one of sasl.oauthbearer.expected.audience")
 
@@ -159,7 +159,7 @@ def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
     claim = claims.get(name)
     found = claim.split() if isinstance(claim, str) else ([] if claim is None else claim)
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise TokenRejected(f"the claim {name!r} of the token is no text")
+        raise TokenRejected(f"the claim {name!r} of the token is not text")
     return tuple(found)
 
 
@@ -177,7 +177,7 @@ def _moment_ms(claims: Mapping[str, Any], name: str) -> int | None:
         return None
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not is_number or not 0 <= seconds <= _NUMBER_MAX:
-        raise TokenRejected(f"the claim {name!r} of the token is no time")
+        raise TokenRejected(f"the claim {name!r} of the token is not a time")
     return int(seconds * 1000)
 
 

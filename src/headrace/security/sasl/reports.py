@@ -7,11 +7,10 @@ counted, and the next row has their number.
 import logging
 from collections.abc import Callable
 
+from headrace.runtime.log_limits import LogLimit
 from headrace.security.principals import Principal
 
 _log = logging.getLogger(__name__)
-
-_ROWS_PER_SECOND_MAX = 10
 
 Audit = Callable[[str, str, str, Principal | None, str | None], None]
 """Receives listener, host, mechanism, the principal of a login, and the reason of a failure."""
@@ -44,11 +43,8 @@ class LoginReports:
     ) -> None:
         self.metrics = LoginMetrics()
         self._listener = listener
-        self._monotonic_ms = monotonic_ms
         self._audit = audit
-        self._second = -1
-        self._rows = 0
-        self._unlogged = 0
+        self._limit = LogLimit(period_s=1.0, clock=lambda: monotonic_ms() / 1000)
 
     def succeeded(
         self, connection: str, host: str, mechanism: str, principal: Principal, *, is_renewal: bool
@@ -78,10 +74,8 @@ class LoginReports:
             self.metrics.failures += 1
         if self._audit is not None:
             self._audit(self._listener, host, mechanism, None, reason)
-        if not self._may_log():
-            self._unlogged += 1
+        if not self._limit.allows():
             return
-        unlogged, self._unlogged = self._unlogged, 0
         _log.info(
             "login failed",
             extra={
@@ -89,23 +83,21 @@ class LoginReports:
                 "connection": connection,
                 "mechanism": mechanism or "none",
                 "error": reason,
-                "unlogged": unlogged,
+                "suppressed": self._limit.suppressed(),
             },
         )
 
     def out_of_place(self, connection: str, reason: str) -> None:
-        """Log a request that is no part of a login; it closes the connection."""
-        if not self._may_log():
-            self._unlogged += 1
+        """Log a request that does not belong to a login; it closes the connection."""
+        if not self._limit.allows():
             return
-        unlogged, self._unlogged = self._unlogged, 0
         _log.warning(
             "invalid request before the login, connection closed",
             extra={
                 "listener": self._listener,
                 "connection": connection,
                 "error": reason,
-                "unlogged": unlogged,
+                "suppressed": self._limit.suppressed(),
             },
         )
 
@@ -115,10 +107,3 @@ class LoginReports:
             "session expired, connection closed",
             extra={"listener": self._listener, "connection": connection},
         )
-
-    def _may_log(self) -> bool:
-        second = self._monotonic_ms() // 1000
-        if second != self._second:
-            self._second, self._rows = second, 0
-        self._rows += 1
-        return self._rows <= _ROWS_PER_SECOND_MAX

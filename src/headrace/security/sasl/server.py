@@ -43,7 +43,7 @@ NewExchange = Callable[[], ServerExchange]
 
 
 def decoded(message: bytes) -> str:
-    """Decode a message; raise `LoginRejected` for bytes that are no text."""
+    """Decode a message; raise `LoginRejected` for bytes that are not text."""
     try:
         return message.decode()
     except UnicodeDecodeError:

@@ -60,7 +60,7 @@ def test_salt_and_iterations_have_defaults() -> None:
         ("SCRAM-SHA-256=[name=ada,password=hidden,iterations=4095]", "between 4096 and 16384"),
         ("SCRAM-SHA-256=[name=ada,password=hidden,iterations=16385]", "between 4096 and 16384"),
         ("SCRAM-SHA-256=[name=ada,password=hidden,iterations=many]", "between 4096 and 16384"),
-        ("SCRAM-SHA-256=[name=ada,password=hidden,role=admin]", "'role' is no part"),
+        ("SCRAM-SHA-256=[name=ada,password=hidden,role=admin]", "'role' is not part"),
     ],
 )
 def test_a_malformed_user_is_rejected_without_showing_a_password(text: str, message: str) -> None:
