@@ -89,6 +89,7 @@ class TlsConnection(Connection):
 
     def _shake_hands(self) -> None:
         """Continue the handshake; a failed one is logged with its reason."""
+        self._handshakes.moved(self)
         try:
             if not self._has_greeted and not self._greets():
                 self._handshakes.fail(self, _NO_TLS, tries_tls=False)
