@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.clients.librdkafka import SECONDS_MAX, admin, configs_of, create_topic, topic_configs
 from tests.clients.wire import Connection
-from tests.processes.nodes import Node, eventually
+from tests.processes.nodes import HOST, Node, eventually, free_port
 
 StartNode = Callable[..., Node]
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -235,6 +235,26 @@ def test_an_address_may_hold_as_many_connections_as_its_own_limit(
         eventually(lambda: is_turned_away(node))
         set_for_all_brokers(first, "max.connections.per.ip.overrides", "127.0.0.1:50")
         eventually(lambda: not is_turned_away(node))
+
+
+def test_an_address_of_ipv4_has_its_limit_on_a_listener_of_both_families(
+    start_node: StartNode, only_headrace: None
+) -> None:
+    """QUO-1: there the system names it by an address of IPv6."""
+    node = start_node(max_connections_per_ip_overrides="127.0.0.1:1")
+    port = free_port()
+    node.stop()
+    node.settings |= {
+        "listeners": f"PLAINTEXT://[::]:{port},OTHER://{node.address}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port},OTHER://{node.address}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+    }
+    node.start()
+    eventually(lambda: not is_turned_away(node))
+    with Connection(port) as first:
+        first.send("api_versions", 0)
+        assert first.receive("api_versions", 0).error_code == ErrorCode.none
+        assert is_turned_away(node)
 
 
 def test_configs_of_an_unknown_topic_are_refused(node: Node) -> None:

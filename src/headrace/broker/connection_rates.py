@@ -9,9 +9,10 @@ is exempt from the broker's rate, unless it is the only one.
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from headrace.quotas.precedence import Quotas, connection_limit
+from headrace.quotas.precedence import IP, Quotas, connection_limit
 from headrace.quotas.rates import Average, Rate, Windows
 from headrace.quotas.throttling import Limited
+from headrace.runtime.addresses import plain_host
 
 _ADDRESSES_MAX = 10_000
 
@@ -40,7 +41,11 @@ class ConnectionRates:
 
     def follow(self, quotas: Quotas) -> None:
         """Put quotas of addresses into force."""
-        self._quotas = {entity: values for entity, values in quotas.items() if entity[0][0] == "ip"}
+        self._quotas = {
+            ((IP, name if name is None else plain_host(name)),): values
+            for ((kind, name), *_), values in quotas.items()
+            if kind == IP
+        }
 
     def accepted(self, listener: str, now_ms: int) -> int:
         """Count a connection; return the time for which the listener takes no other one."""

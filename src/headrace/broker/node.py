@@ -60,6 +60,7 @@ from headrace.quotas.usage_windows import MINUTE_MS
 from headrace.raft import replicas as raft
 from headrace.replication.delayed import WakeUps
 from headrace.replication.partitions import Partitions
+from headrace.runtime.addresses import plain_host
 from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
@@ -708,7 +709,9 @@ def _limits(settings: BrokerSettings) -> ServerLimits:
             settings.socket_listen_backlog_size if "socket.listen.backlog.size" in given else 1024
         ),
         max_connections_per_ip=settings.max_connections_per_ip,
-        max_connections_per_ip_overrides=settings.connections_per_ip,
+        max_connections_per_ip_overrides={
+            plain_host(host): count for host, count in settings.connections_per_ip.items()
+        },
         max_connection_creation_rate=settings.max_connection_creation_rate,
         listener_max_connections=_of_listeners(settings, listeners, "max.connections"),
         listener_max_connection_creation_rates=_of_listeners(

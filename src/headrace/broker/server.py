@@ -15,7 +15,7 @@ from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.handshakes import Handshakes
 from headrace.broker.ready_sockets import ReadySockets
 from headrace.quotas.rates import Windows
-from headrace.runtime.addresses import bound_socket
+from headrace.runtime.addresses import bound_socket, plain_host
 
 if TYPE_CHECKING:
     import asyncio
@@ -170,7 +170,7 @@ class Server:
             except OSError as error:
                 self._pause_accepting(listener, sock, error)
                 return
-            peer = str(address[0]), int(address[1])
+            peer = plain_host(str(address[0])), int(address[1])
             delay_ms = self.rates.accepted(listener, self._now_ms())
             refusal_ms = self.rates.refusal_ms(listener, peer[0], self._now_ms())
             if refusal_ms:

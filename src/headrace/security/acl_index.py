@@ -7,10 +7,9 @@ subject and name match. An update copies the mappings of the subjects that it ch
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
+from headrace.runtime.addresses import plain_host
 from headrace.security.acls import (
     WILDCARD,
     AclBinding,
@@ -193,17 +192,3 @@ def _is_dominated(allowed: AclBinding, denied: Mapping[PatternType, set[str]]) -
         if name in denied[PatternType.LITERAL]:
             return True
     return any(name[:length] in prefixes for length in range(1, len(name) + 1))
-
-
-@lru_cache(maxsize=4096)
-def plain_host(host: str) -> str:
-    """Return an address in one form: tools write IPv6 addresses in several."""
-    if ":" not in host:
-        return host
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(address)

@@ -82,3 +82,10 @@ def test_the_number_of_addresses_is_bounded(rates: ConnectionRates) -> None:
     for number in range(10_005):
         rates.refusal_ms("A", f"10.0.{number >> 8}.{number & 255}", 0)
     assert len(rates._addresses) == 10_000
+
+
+def test_a_quota_is_found_however_its_address_is_written(rates: ConnectionRates) -> None:
+    """QUO-1: Java's tools write all parts of an IPv6 address."""
+    rates.follow({(("ip", "2001:DB8:0:0:0:0:0:1"),): {"connection_creation_rate": 1.0}})
+    assert [rates.refusal_ms("A", "2001:db8::1", 0) for _ in range(2)] == [0, 1000]
+    assert [rates.refusal_ms("A", "2001:db8::2", 0) for _ in range(2)] == [0, 0]
