@@ -189,7 +189,7 @@ class Server:
             self._hold(listener, sock)  # Until a connection is closed.
             return False
         if listener in self._tls and not self.handshakes.has_room(listener):
-            self._hold(listener, sock)  # Until a handshake ends, or stands still.
+            self._hold(listener, sock)  # Until a handshake ends.
             return False
         wait_ms = self._next_ms.get(listener, 0) - self._now_ms()
         if wait_ms <= 0:

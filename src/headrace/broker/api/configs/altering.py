@@ -6,7 +6,7 @@ loggers, which are never stored.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from headrace.broker.api.registry import Call
 from headrace.controller.requests import error_in
@@ -15,9 +15,6 @@ from headrace.metadata.image import ResourceType
 from headrace.security import acls
 from headrace.security.acls import Operation
 from headrace.security.rights import for_each
-
-if TYPE_CHECKING:
-    from headrace.broker.broker import Broker
 
 ALTERING_RIGHTS = (
     for_each(Operation.ALTER_CONFIGS, acls.ResourceType.TOPIC, "topics"),
@@ -47,7 +44,7 @@ async def alter_each(
                 )
             if one.resource_type == ResourceType.BROKER and one.resource_name:
                 check_is_this_node(one.resource_name, call.broker.node_id)
-                _check_certificates(call.broker, one.configs)
+                _check_certificates(call, one.configs)
         except KafkaError as error:
             errors[place] = error
         else:
@@ -62,9 +59,15 @@ async def alter_each(
     return [_row(new_row, one, errors[place]) for place, one in enumerate(resources)]
 
 
-def _check_certificates(broker: "Broker", configs: Any) -> None:
-    """Raise unless this node can use the keys and certificates of changed listeners."""
+def _check_certificates(call: Call, configs: Any) -> None:
+    """Raise unless this node can use the keys and certificates of changed listeners.
+
+    A client without the right is refused by the controller, and must not have files read here.
+    """
+    broker = call.broker
     if broker.tls is None:
+        return
+    if not call.access.allows_on_cluster(Operation.ALTER_CONFIGS, is_audited=False):
         return
     changes = {one.name: one.value for one in configs if one.value is not None}
     try:

@@ -3,12 +3,23 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import force_setattr
 
-from headrace.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from headrace.errors import (
+    ClusterAuthorizationFailed,
+    InvalidConfig,
+    InvalidRequest,
+    InvalidTls,
+    KafkaError,
+    UnknownTopicOrPartition,
+)
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas import alter_configs, incremental_alter_configs
+from headrace.security.acls import CLUSTER_NAME, Operation, ResourceType
+from tests.builders.guarded_nodes import guarded_node
 from tests.unit.broker.api.builders import UnitBroker, a_broker, a_topic, ask, image_with
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -204,3 +215,23 @@ class TestAlterConfigs:
         assert await self.replace(broker, TOPIC, "t", no_such="1") == InvalidConfig.code
         assert await self.replace(broker, LOGGER, "1", root="INFO") == InvalidRequest.code
         assert await self.replace(broker, 0, "x") == InvalidRequest.code
+
+
+async def test_only_a_client_with_the_right_has_certificates_read(tmp_path: Path) -> None:
+    """SEC-7: for others, the answer must not show which files the node has."""
+    tls = Mock()
+    tls.check.side_effect = InvalidTls("ssl.keystore.location: /etc/shadow cannot be read")
+    place = incremental(
+        BROKER, "1", ("listener.name.ssl.ssl.keystore.location", SET, "/etc/shadow")
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest([place], validate_only=True)
+    async with guarded_node(tmp_path) as node:
+        force_setattr(node.broker, "tls", tls)
+        refused = await node.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+        assert refused.responses[0].error_code == ClusterAuthorizationFailed.code
+        assert "/etc/shadow" not in (refused.responses[0].error_message or "")
+        tls.check.assert_not_called()
+        node.grant((Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME))
+        checked = await node.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+        assert checked.responses[0].error_code == InvalidRequest.code
+        force_setattr(node.broker, "tls", None)
