@@ -16,6 +16,7 @@ from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.frame_buffers import Frames
+from headrace.broker.produce.shapes import EVERYBODY
 from headrace.broker.ready_sockets import ReadySockets
 from headrace.errors import OutOfOrderSequenceNumber
 from headrace.metadata.image import EMPTY
@@ -23,6 +24,7 @@ from headrace.protocol.codec import decode
 from headrace.protocol.schemas.produce import PartitionProduceResponse, ProduceResponse
 from headrace.quotas.rates import Windows
 from headrace.runtime import files
+from headrace.security.principals import Principal
 from tests.builders.produce_rounds import VERSION, ProduceNode
 
 SECONDS_MAX = 20
@@ -269,6 +271,19 @@ async def test_a_client_with_a_quota_is_served_without_shapes(served: Served) ->
     await served.round()
     assert client.response().throttle_time_ms == 0
     assert client.connection.produce_shape is None
+
+
+async def test_users_have_shapes_of_their_own(served: Served) -> None:
+    """Or a user with a quota would be served by the shape of one without."""
+    callers = set()
+    for name in ("ada", "bob"):
+        client = served.client()
+        client.connection.principal = Principal("User", name)
+        client.send(b"one")
+        client.connection.produce_shape = None
+        await served.round()
+        callers.add(cast(Any, client.connection).produce_shape.caller)
+    assert len(callers - {EVERYBODY}) == 2
 
 
 async def test_a_client_without_acks_is_muted_without_an_answer(served: Served) -> None:

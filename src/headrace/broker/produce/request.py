@@ -27,6 +27,7 @@ from headrace.protocol.hot_produce import (
     TopicKey,
     write_success,
 )
+from headrace.security.principals import ANONYMOUS, Caller
 from headrace.storage.validation import CheckedBatch, is_heavy
 
 if TYPE_CHECKING:
@@ -255,6 +256,7 @@ class ProduceRequest:
         """Remember the shape of a request that succeeded, if the next one may equal it.
 
         A client with a quota is served without shapes, so that each of its requests is counted.
+        Clients that are logged in have shapes of their own: others may have no quota.
         """
         if self._call.meter is not None:
             return
@@ -264,7 +266,9 @@ class ProduceRequest:
             return
         (key, ((index, _),)) = topics[0]
         call, partition = self._call, self._hosted[key].led(index)
-        caller = None if self._broker.authorizer is None else call.access.caller
+        client = call.connection
+        is_anybody = self._broker.authorizer is None and client.principal is ANONYMOUS
+        caller = None if is_anybody else Caller(client.principal, client.host)
         call.connection.produce_shape = self._broker.produce_shapes.learn(
             frame, call.version, self._request, partition, caller
         )

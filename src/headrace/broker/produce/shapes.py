@@ -10,9 +10,9 @@ Shapes serve only the usual, successful requests (`rounds.py`). Every other requ
 in a partition, because the coordinator must admit it. Shapes are forgotten whenever their
 partition or its configs change.
 
-With an authorizer a shape serves only clients with the principal and the host that it was learned
-from, and all shapes are forgotten when rules change: what has been allowed stays allowed until
-then.
+With a login or an authorizer a shape serves only clients with the principal and the host that it
+was learned from. All shapes are forgotten when rules change: what has been allowed stays allowed
+until then.
 """
 
 from functools import lru_cache
@@ -43,7 +43,7 @@ ALL = -1
 """The acks of a producer that waits for all in-sync replicas."""
 
 EVERYBODY = 0
-"""The caller of a shape that serves all clients, because there is no authorizer."""
+"""The caller of a shape that serves all anonymous clients, because there is no authorizer."""
 
 _SHAPES_MAX = 16_384
 _CALLERS_MAX = 16_384
@@ -209,7 +209,7 @@ class ProduceShapes:
     ) -> ProduceShape | None:
         """Remember the shape of a successful request; None if the request is unusual.
 
-        `caller` is None if there is no authorizer.
+        `caller` is None for an anonymous client if there is no authorizer.
         """
         if not _is_usual(request, version, partition):
             return None
