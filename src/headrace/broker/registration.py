@@ -13,7 +13,7 @@ from itertools import islice
 
 from headrace.errors import KafkaError
 from headrace.metadata.features import SUPPORTED
-from headrace.metadata.image import Endpoint
+from headrace.metadata.image import Endpoint, unused_endpoint
 from headrace.protocol.message import Message
 from headrace.protocol.schemas import broker_registration as broker
 from headrace.protocol.schemas import controller_registration as controller
@@ -27,11 +27,10 @@ from headrace.protocol.uuids import Uuid, random_uuid
 from headrace.runtime.addresses import bound_socket
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.listener_security import listener_security
-from headrace.settings.listeners import Listener, SecurityProtocol
+from headrace.settings.listeners import Listener
 
 _log = logging.getLogger(__name__)
 
-_CONTROLLER_PORT = 9093  # Registered for a quorum of one, which needs no port.
 ASSIGNMENTS_MAX = 2_250
 """Replicas in one AssignReplicasToDirs request."""
 
@@ -63,8 +62,7 @@ def controller_endpoint(settings: BrokerSettings) -> Endpoint:
     for listener in settings.controller_listeners:
         advertised = settings.advertised.get(listener.name, listener)
         return endpoint_of(settings, advertised, listener.port)
-    name = settings.controller_listener_names[0]
-    return Endpoint(name, "localhost", _CONTROLLER_PORT, SecurityProtocol.PLAINTEXT)
+    return unused_endpoint(settings.controller_listener_names[0])
 
 
 def _reachable_host() -> str:

@@ -14,6 +14,7 @@ from headrace.cli.options import json_option
 from headrace.cli.output import print_json, print_line
 from headrace.errors import HeadraceError
 from headrace.runtime.addresses import address_text
+from headrace.security.tls import reason_of
 
 if TYPE_CHECKING:
     from headrace.cli.certificate_folder import Made
@@ -218,10 +219,9 @@ def server_certificate(host: str, port: int, timeout: float) -> bytes:
                 return "".join(map(ssl.DER_cert_to_PEM_cert, chain())).encode()
             certificate = stream.getpeercert(binary_form=True)
     except ssl.SSLError as error:
-        reason = (error.reason or str(error)).lower().replace("_", " ")
         raise NoCertificate(
             f"{address_text(host, port)} does not serve TLS, or needs a client certificate:"
-            f" {reason}"
+            f" {reason_of(error)}"
         ) from error
     if certificate is None:
         raise NoCertificate(f"{address_text(host, port)} shows no certificate")
@@ -234,10 +234,8 @@ def trust_problem(host: str, port: int, timeout: float, ca_location: str | None)
     try:
         with connected(host, port, timeout, context):
             return None
-    except ssl.SSLCertVerificationError as error:
-        return str(error.verify_message)
     except ssl.SSLError as error:
-        return str(error.reason or error)
+        return reason_of(error)
 
 
 def connected(host: str, port: int, timeout: float, context: ssl.SSLContext) -> ssl.SSLSocket:

@@ -20,7 +20,7 @@ from headrace.metadata.features import (
     METADATA_VERSION_NAMES,
     has_scram,
 )
-from headrace.metadata.image import Endpoint
+from headrace.metadata.image import Endpoint, unused_endpoint
 from headrace.metadata.log.first_users import parse_first_user
 from headrace.metadata.log.first_voters import parse_first_voters
 from headrace.metadata.log.formatting import (
@@ -38,9 +38,6 @@ from headrace.settings.broker_loading import load
 from headrace.settings.properties import read_entries
 
 _VOTERS = "controller.quorum.voters"
-_PLAINTEXT = 0
-_UNUSED_PORT = 9093
-"""A single node has a controller in its records, but no port for it."""
 
 
 class Quorum(msgspec.Struct, frozen=True):
@@ -315,12 +312,12 @@ def _endpoint(settings: BrokerSettings) -> Endpoint:
     """The address of a controller that is the only voter at first."""
     name = settings.controller_listener_names[0]
     if settings.is_single_node:
-        return Endpoint(name, "localhost", _UNUSED_PORT, _PLAINTEXT)
+        return unused_endpoint(name)
     listener = settings.advertised[name]
     if not listener.port:
         raise InvalidConfig(f"listeners: {listener} needs a port, by which others find it")
     host = "localhost" if listener.is_every_interface else listener.host
-    return Endpoint(name, host, listener.port, _PLAINTEXT)
+    return Endpoint(name, host, listener.port)
 
 
 def _format(settings: BrokerSettings, node: NewNode, *, ignore_formatted: bool) -> None:

@@ -67,14 +67,14 @@ def format_node(settings: BrokerSettings, security: LocalSecurity) -> None:
     if os.path.exists(os.path.join(settings.metadata_directory, "meta.properties")):
         return
     # Only needed once in the life of a node.
-    from headrace.metadata.image import Endpoint
+    from headrace.metadata.image import unused_endpoint
     from headrace.metadata.log.formatting import NewNode, format_directories
 
     if not settings.may_begin_cluster:
         raise InvalidConfig("--secure without --nodes starts a node that is alone")
     node = NewNode(
         node_id=settings.node_id,
-        controller_endpoint=Endpoint(settings.controller_listener_names[0], "localhost", 9093, 0),
+        controller_endpoint=unused_endpoint(settings.controller_listener_names[0]),
         bootstrap=[security.admin_record()],
     )
     now_ms = time.time_ns() // 1_000_000

@@ -8,6 +8,7 @@ import msgspec
 from headrace.cli.options import ClusterOptions, admin_options, confirm, yes_option
 from headrace.cli.output import print_json, print_table, report
 from headrace.cli.password_options import PasswordOptions, password_options
+from headrace.client.admin import Admin
 from headrace.client.descriptions import Outcome
 from headrace.client.users import ScramUser
 from headrace.errors import HeadraceError
@@ -97,11 +98,8 @@ def add_user(
     wanted = [Mechanism(one) for one in mechanisms]
     with cluster.admin() as client:
         check_absent(client.users.describe([name]), wanted)
-        text = password.read(name)
-        outcomes = [
-            client.users.set_password(name, text, one, iterations=iterations) for one in wanted
-        ]
-    return report([joined(outcomes)], done="added", as_json=as_json)
+        outcome = _set_password(client, name, password, wanted, iterations)
+    return report([outcome], done="added", as_json=as_json)
 
 
 @command.command("set-password")
@@ -127,11 +125,8 @@ def set_password(
     """
     with cluster.admin() as client:
         wanted = mechanisms_of(client.users.describe([name]), name, mechanisms)
-        text = password.read(name)
-        outcomes = [
-            client.users.set_password(name, text, one, iterations=iterations) for one in wanted
-        ]
-    return report([joined(outcomes)], done="has a new password", as_json=as_json)
+        outcome = _set_password(client, name, password, wanted, iterations)
+    return report([outcome], done="has a new password", as_json=as_json)
 
 
 @command.command("remove")
@@ -174,6 +169,20 @@ def mechanisms_of(found: Sequence[ScramUser], name: str, wanted: Sequence[str]) 
         if one not in present:
             raise HeadraceError(f"user {name!r} has no {one}; it has {', '.join(present)}")
     return [one for one in present if not wanted or one.value in wanted]
+
+
+def _set_password(
+    client: Admin,
+    name: str,
+    password: PasswordOptions,
+    mechanisms: Sequence[Mechanism],
+    iterations: int,
+) -> Outcome:
+    """Set one password for several mechanisms."""
+    text = password.read(name)
+    return joined(
+        [client.users.set_password(name, text, one, iterations=iterations) for one in mechanisms]
+    )
 
 
 def joined(outcomes: Sequence[Outcome]) -> Outcome:

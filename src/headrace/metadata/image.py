@@ -23,6 +23,7 @@ from headrace.protocol.schemas.records.metadata import (
 from headrace.protocol.uuids import Uuid
 
 NO_LEADER = -1
+_UNUSED_PORT = 9093
 
 MIGRATING_DIRECTORY: Uuid = bytes(16)
 UNASSIGNED_DIRECTORY: Uuid = bytes(15) + b"\x01"
@@ -91,6 +92,11 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
     host: str
     port: int
     security_protocol: int = 0
+
+
+def unused_endpoint(listener: str) -> Endpoint:
+    """Return the endpoint of the controller of a single node, to which no other one connects."""
+    return Endpoint(listener, "localhost", _UNUSED_PORT)
 
 
 class BrokerImage(msgspec.Struct, frozen=True):

@@ -192,9 +192,9 @@ class Channel:
 
     def _distrusted(self, error: ssl.SSLError) -> PeerUnreachable:
         """Return the error of a failed handshake; the first of them is logged."""
-        reason = error.reason or str(error)
-        if isinstance(error, ssl.SSLCertVerificationError):
-            reason = error.verify_message
+        from headrace.security.tls import reason_of  # Only TLS needs OpenSSL.
+
+        reason = reason_of(error)
         if not self._is_distrusted:
             self._is_distrusted = True
             fields = {"peer": repr(self), "reason": reason}

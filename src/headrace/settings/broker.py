@@ -874,9 +874,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def inter_broker_listener(self) -> str:
         """The name of the listener between brokers; only a single node may have no such one."""
-        named = self.inter_broker_listener_name or self.security_inter_broker_protocol
         names = [listener.name for listener in self.broker_listeners]
-        return named.upper() if named.upper() in names else names[0]
+        wanted = self.wanted_inter_broker_listener
+        return wanted if wanted in names else names[0]
+
+    @property
+    def wanted_inter_broker_listener(self) -> str:
+        """The listener between brokers by the properties; this node may not have it."""
+        return (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
 
     @property
     def advertised(self) -> dict[str, Listener]:

@@ -75,8 +75,7 @@ def mechanisms_of(settings: BrokerSettings, listener: str) -> tuple[MechanismSet
 
 def own_login_at_brokers(settings: BrokerSettings) -> MechanismSettings | None:
     """Return the mechanism of this node as a client of brokers; None if there is no login."""
-    listener = settings.inter_broker_listener_name or settings.security_inter_broker_protocol
-    return _own_login(settings, listener.upper(), _AT_BROKERS)
+    return _own_login(settings, settings.wanted_inter_broker_listener, _AT_BROKERS)
 
 
 def own_login_at_controllers(settings: BrokerSettings) -> MechanismSettings | None:

@@ -8,7 +8,7 @@ Its brokers' listener may have any name.
 from collections.abc import Iterator
 
 from headrace.errors import InvalidConfig
-from headrace.settings.broker import STANDARD_AUTHORIZER, BrokerSettings
+from headrace.settings.broker import PLAINTEXT, STANDARD_AUTHORIZER, BrokerSettings
 from headrace.settings.listener_logins import check_logins
 from headrace.settings.listener_security import check_listener_security
 from headrace.settings.listeners import Listener, check_protocols, parse_listeners
@@ -16,7 +16,6 @@ from headrace.settings.quorum_addresses import BOOTSTRAP_SERVERS, VOTERS
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
-_PLAINTEXT = "PLAINTEXT"
 _INTER_BROKER = "inter.broker.listener.name"
 _INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 _AUTO_JOIN = "controller.quorum.auto.join.enable"
@@ -82,7 +81,7 @@ def questionable(settings: BrokerSettings) -> Iterator[str]:
 def _has_anonymous_nodes(settings: BrokerSettings) -> bool:
     """Return whether nodes of the cluster connect as a principal that is not a super user."""
     listener = settings.controller_listener_names[0]
-    is_anonymous = settings.protocols.get(listener, _PLAINTEXT) == _PLAINTEXT
+    is_anonymous = settings.protocols.get(listener, PLAINTEXT) == PLAINTEXT
     super_users = [one.strip() for one in settings.super_users.split(";")]
     return is_anonymous and not settings.is_single_node and "User:ANONYMOUS" not in super_users
 
@@ -171,9 +170,9 @@ def _check_broker_listeners(settings: BrokerSettings) -> None:
         raise InvalidConfig(
             f"advertised.listeners must have one for clients: {', '.join(sorted(names))}"
         )
-    given = settings.inter_broker_listener_name
-    wanted = (given or settings.security_inter_broker_protocol).upper()
-    if wanted in advertised or (settings.is_single_node and given is None):
+    wanted = settings.wanted_inter_broker_listener
+    is_free = settings.is_single_node and settings.inter_broker_listener_name is None
+    if wanted in advertised or is_free:
         return
     raise InvalidConfig(
         f"{_INTER_BROKER}: {wanted} is not in listeners and advertised.listeners; set it to "

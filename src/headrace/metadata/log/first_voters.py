@@ -13,8 +13,6 @@ from headrace.protocol.uuids import Uuid, from_text, is_reserved, to_text
 from headrace.runtime.addresses import address_text
 from headrace.settings.quorum_addresses import parse_address
 
-_PLAINTEXT = 0
-
 
 def parse_first_voters(text: str, listener: str) -> tuple[Voter, ...]:
     """Return the voters; their endpoints belong to the controllers' listener of this name."""
@@ -50,7 +48,7 @@ def _voter(text: str, listener: str) -> Voter:
             f"{text!r} is not an initial controller; write it as 1@host:9093:directory, with a "
             "directory id from: headrace format random-uuid"
         )
-    return Voter(int(node_id), directory_id, Endpoint(listener, *address, _PLAINTEXT))
+    return Voter(int(node_id), directory_id, Endpoint(listener, *address))
 
 
 def _directory_id(text: str) -> Uuid | None:
