@@ -124,10 +124,15 @@ def needs(load: Load, result: Size) -> str:
     """Return what a load needs on Headrace, in one line."""
     disk_gb = next(step.value for step in result.steps if step.name == "disk")
     return (
-        f"{load.records_per_s:g} records/s of {load.record_bytes:g} B need {result.machines}"
-        f" machines (bound by {result.bound_by}), {result.partitions} partitions and"
-        f" {disk_gb:,.0f} GB of disk, before {load.headroom_percent:g} % headroom"
+        f"{load.records_per_s:g} records/s of {load.record_bytes:g} B need"
+        f" {_counted('machine', result.machines)} (bound by {result.bound_by}),"
+        f" {_counted('partition', result.partitions)} and {disk_gb:,.0f} GB of disk, without"
+        f" {load.headroom_percent:g} % headroom"
     )
+
+
+def _counted(name: str, number: int) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def _cost(scenario: Scenario, prices: Prices) -> Cost:
