@@ -9,6 +9,12 @@ from tests.integration.cli.commands import headrace, ok
 from tests.processes.nodes import Node
 
 
+def produce_at_once(node: Node, topic: str) -> None:
+    """Produce records with one timestamp, which is too young for retention."""
+    now_ms = int(time.time() * 1000)
+    produce(node, topic, [Sent(b"x", timestamp=now_ms) for _ in range(100)])
+
+
 def test_a_load_is_measured_on_a_topic(node: Node) -> None:
     """OPS-5: rate, record size, retention and replicas of a live topic."""
     now_ms = int(time.time() * 1000)
@@ -27,7 +33,7 @@ def test_a_load_is_measured_on_a_topic(node: Node) -> None:
 
 def test_options_replace_measured_values(node: Node) -> None:
     topic = create_topic(node)
-    produce(node, topic, [Sent(b"x", timestamp=1_700_000_000_000) for _ in range(100)])
+    produce_at_once(node, topic)
     found = ok(node, "size", "--from", topic, "--rate", "7", "--rf", "3", "--json").document
     assert (found["load"]["records_per_s"], found["load"]["replication_factor"]) == (7, 3)
     assert found["load"]["record_bytes"] == 1
@@ -35,7 +41,7 @@ def test_options_replace_measured_values(node: Node) -> None:
 
 def test_records_of_one_time_need_a_rate(node: Node) -> None:
     topic = create_topic(node)
-    produce(node, topic, [Sent(b"x", timestamp=1_700_000_000_000) for _ in range(100)])
+    produce_at_once(node, topic)
     done = headrace(node, "size", "--from", topic)
     assert done.code == 1
     assert "have one timestamp, so their rate is unknown; give --rate" in done.err
