@@ -3,12 +3,14 @@
     python examples/use_cases/task_queue.py setup --bootstrap 127.0.0.1:9092
     python examples/use_cases/task_queue.py put --bootstrap 127.0.0.1:9092
     python examples/use_cases/task_queue.py work sent.db --bootstrap 127.0.0.1:9092
-    python examples/use_cases/task_queue.py delay --bootstrap 127.0.0.1:9092
+    python examples/use_cases/task_queue.py delay --number 0 --bootstrap 127.0.0.1:9092
+    python examples/use_cases/task_queue.py delay --number 1 --bootstrap 127.0.0.1:9092
+    python examples/use_cases/task_queue.py letters --bootstrap 127.0.0.1:9092
 
 Workers are members of a share group, so each task goes to one of them, and to another if that one
-dies. A task that fails for now is copied to the topic of its delay. The program `delay` puts it
-back into the queue when its time has come. After the last delay, or if a task is invalid, the
-worker rejects it, and the broker writes it to the dead letter topic.
+dies. A task that fails for now is copied to the topic of its delay. A program `delay` for each
+delay puts it back into the queue when its time has come. After the last delay, or if a task is
+invalid, the worker rejects it, and the broker writes it to the dead letter topic.
 """
 
 import argparse
@@ -165,8 +167,12 @@ def main() -> None:
     parser.add_argument("path", nargs="?", default="sent.db")
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
     parser.add_argument("--name", default="mails")
-    parser.add_argument("--number", type=int, default=0, help="which delay")
+    parser.add_argument(
+        "--number", type=int, choices=range(len(DELAYS_S)), help="which of the delays, for `delay`"
+    )
     given = parser.parse_args()
+    if given.command == "delay" and given.number is None:
+        parser.error("give --number; each delay needs a program of its own")
     queue = Queue(given.bootstrap, given.name)
     with suppress(KeyboardInterrupt):
         match given.command:
