@@ -30,6 +30,7 @@ _LOOK_S_MAX = 2.0
 _LOOK_S_MIN = 0.05
 _MODE = "share.acknowledgement.mode"
 _MODES = ("implicit", "explicit")
+_IMPLICIT = f"single records need {_MODE}=explicit; without it the next poll accepts all"
 _BEGIN = (
     "auto.offset.reset has no effect in a share group, because its start is a setting of the group;"
     " set it before the first member joins with"
@@ -161,6 +162,8 @@ class ShareConsumer:
             _log.warning("topic does not exist yet: %s", name, extra={"topic": name})
 
     def _acknowledge(self, message: Message, kind: "confluent_kafka.AcknowledgeType") -> None:
+        if self._given.get(_MODE) != "explicit":
+            raise ClientFailure(_IMPLICIT)
         _done(lambda: self._consumer.acknowledge(message, kind))
 
 

@@ -1,6 +1,7 @@
 """The settings of share consumers that librdkafka takes, or refuses, without telling why."""
 
 import pytest
+from confluent_kafka import Message
 
 from headrace import HeadraceError, ShareConsumer
 
@@ -29,6 +30,14 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, object], mess
 def test_the_mode_of_acknowledgement_may_be_in_capitals_as_javas() -> None:
     with ShareConsumer({**SERVERS, "group.id": "g", "share.acknowledgement.mode": "EXPLICIT"}):
         pass
+
+
+def test_an_implicit_mode_has_no_acknowledgement_of_single_records() -> None:
+    """PUL-4: librdkafka reports an erroneous state only."""
+    with ShareConsumer({**SERVERS, "group.id": "jobs"}) as consumer:
+        for acknowledge in (consumer.accept, consumer.release, consumer.reject):
+            with pytest.raises(HeadraceError, match="mode=explicit"):
+                acknowledge(Message())
 
 
 def test_polling_without_a_subscription_raises_a_headrace_error() -> None:
