@@ -95,6 +95,8 @@ class Exercise:
             with headrace.Producer(
                 {"bootstrap.servers": self.bootstrap, **settings}, partitioner=partitioner
             ) as producer:
+                # Records that wait for the partitions of a topic may be sent in another batch.
+                producer.partitions_of(topic)
                 fill(producer, topic)
             return Step(name, self.stored(admin, topic))
 
