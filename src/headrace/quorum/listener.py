@@ -59,6 +59,8 @@ _log = logging.getLogger(__name__)
 
 FRAME_BYTES_MAX = 100 << 20
 _WAITING_MAX = 64
+_WAITING_IN_LOGIN_MAX = 2
+_LOGIN_TIMEOUT_S = 30.0
 _LEVEL_0_FROM = 4
 
 Serve = Callable[[Message, int, Caller], Awaitable[Message]]
@@ -158,6 +160,7 @@ class _Connection(asyncio.Protocol):
         self._caller = UNKNOWN_CALLER
         self._demanded: tuple[ControllerLogins, str] | None = None
         self._login: PeerLogin | None = None
+        self._login_timeout: asyncio.TimerHandle | None = None
 
     def demand_login(self, logins: ControllerLogins, listener: str) -> None:
         """Serve no request before the peer has logged in."""
@@ -175,6 +178,14 @@ class _Connection(asyncio.Protocol):
             self._login = PeerLogin(
                 logins.by_listener[listener], logins.answer, str(peer), self._caller.host
             )
+            loop = asyncio.get_running_loop()
+            self._login_timeout = loop.call_later(_LOGIN_TIMEOUT_S, self._end_late_login)
+
+    def _end_late_login(self) -> None:
+        """Close the connection of a peer that has not logged in: strangers must not pile up."""
+        fields = {"peer": self._caller.host, "seconds": _LOGIN_TIMEOUT_S}
+        _log.debug("no login at the controller in time, connection closed", extra=fields)
+        self.close()
 
     def _name_by_certificate(self, tls: "ListenerTls") -> None:
         """Take the principal from the peer's certificate; close if no rule names it."""
@@ -189,6 +200,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open.pop(self, None)
+        self._stop_login_timeout()
         if self._serving is not None:
             self._serving.cancel()
 
@@ -218,11 +230,16 @@ class _Connection(asyncio.Protocol):
             self._frames.append(bytes(buffer[position + SIZE_BYTES : end]))
             position = end
         del buffer[:position]
-        if len(self._frames) > _WAITING_MAX and not self._is_paused:
+        if len(self._frames) > self._waiting_max and not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
         if self._frames and self._serving is None:
             self._serving = asyncio.get_running_loop().create_task(self._serve_all())
+
+    @property
+    def _waiting_max(self) -> int:
+        is_in_login = self._login is not None and self._login.principal is None
+        return _WAITING_IN_LOGIN_MAX if is_in_login else _WAITING_MAX
 
     @property
     def _frame_bytes_max(self) -> int:
@@ -241,7 +258,13 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
         elif login.principal is not None:
             self._caller = Caller(login.principal, self._caller.host)
+            self._stop_login_timeout()
         return True
+
+    def _stop_login_timeout(self) -> None:
+        if self._login_timeout is not None:
+            self._login_timeout.cancel()
+            self._login_timeout = None
 
     async def _serve_all(self) -> None:
         try:
@@ -251,7 +274,7 @@ class _Connection(asyncio.Protocol):
                 if self._login is None or not await self._answer_login(self._login, frame):
                     answer = await answered(frame, self._serve, self._caller, self._check_forwarder)
                     self._transport.write(answer)
-                if self._is_paused and len(self._frames) < _WAITING_MAX // 2:
+                if self._is_paused and len(self._frames) <= self._waiting_max // 2:
                     self._is_paused = False
                     self._transport.resume_reading()
         except (DecodeError, NoLoginRequest) as error:

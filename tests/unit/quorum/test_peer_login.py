@@ -20,6 +20,7 @@ from headrace.protocol.schemas.broker_heartbeat import (
     BrokerHeartbeatResponse,
 )
 from headrace.protocol.schemas.sasl_handshake import SaslHandshakeRequest
+from headrace.quorum import listener as listener_module
 from headrace.quorum.listener import ControllerListener, ControllerLogins
 from headrace.security.principals import USER, Caller, Principal
 from headrace.security.sasl import plain
@@ -112,6 +113,41 @@ async def test_a_node_without_a_login_is_not_served() -> None:
             await channel.ask(BrokerHeartbeatRequest())
         assert served.callers == []
         channel.close()
+
+
+async def test_a_peer_that_does_not_log_in_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SEC-2: strangers would hold connections and memory of a controller."""
+    monkeypatch.setattr(listener_module, "_LOGIN_TIMEOUT_S", 0.01)
+    async with listener() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        async with asyncio.timeout(20):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_peer_that_has_logged_in_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with listener() as served:
+        channel = served.channel()
+        await channel.ask(BrokerHeartbeatRequest())
+        (connection,) = served.listener._connections
+        assert connection._login_timeout is None
+        channel.close()
+
+
+async def test_a_peer_in_its_login_is_not_read_on() -> None:
+    """SEC-2: its frames wait in the kernel, not in the memory of a controller."""
+    async with listener() as served:
+        _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(encode_request(SaslHandshakeRequest("PLAIN"), 1, 1, "test") * 20)
+        async with asyncio.timeout(20):
+            while not served.listener._connections:
+                await asyncio.sleep(0)
+            (connection,) = served.listener._connections
+            while not connection._is_paused:
+                await asyncio.sleep(0)
+        writer.close()
 
 
 async def test_a_session_is_renewed_before_the_next_request() -> None:
