@@ -19,6 +19,8 @@ from headrace.security.principals import GROUP, Caller, Principal, parse_princip
 from headrace.settings.broker import BrokerSettings
 
 _MEMO_MAX = 16_384
+_REMEMBERED_CHARS_MAX = 512
+"""Longer names are judged each time: clients invent names of 32,767 characters."""
 _ANY_NAME = "hardcode"
 """Kafka's name of a resource without rules of its own, by which it finds super users."""
 
@@ -116,7 +118,8 @@ class StandardAuthorizer:
         verdict = state.verdicts.get(key)
         if verdict is None:
             verdict = self._judge(state.index, caller, operation, kind, name)
-            state.remember(key, verdict)
+            if len(name) <= _REMEMBERED_CHARS_MAX:
+                state.remember(key, verdict)
         return verdict
 
     def allows_any(self, caller: Caller, operation: Operation, kind: ResourceType) -> bool:

@@ -88,6 +88,14 @@ def test_a_change_counts_at_once_for_a_question_asked_before() -> None:
     assert authorizer.rule_count == 0
 
 
+def test_decisions_about_very_long_names_are_not_kept() -> None:
+    """SEC-7: a client without any right could fill the memory with them."""
+    authorizer = authorizer_with(rule(name="n", pattern=PatternType.PREFIXED))
+    for name in ("n" * 512, "n" * 513, "m" * 30_000):
+        assert authorizer.allows(ADA, Operation.READ, TOPIC, name) is name.startswith("n")
+    assert [len(question[-1]) for question in authorizer._state.verdicts] == [512]
+
+
 def test_resources_without_rules_are_open_if_the_setting_opens_them() -> None:
     authorizer = authorizer_with(rule(principal="User:bob"), allow_everyone=True)
 

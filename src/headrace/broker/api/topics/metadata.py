@@ -96,7 +96,7 @@ def metadata(request: MetadataRequest, call: Call) -> MetadataResponse | bytes:
     if wanted.missing and request.allow_auto_topic_creation:
         _create(call, wanted)
     response = _answer(request, call, image, wanted)
-    if wanted.missing or wanted.refused:
+    if wanted.missing or wanted.refused or not _is_concise(request, wanted):
         return response
     errors = Counter(error_codes_of(MetadataResponse)(response))
     answer = Answer(bytes(encode(response, call.version)), tuple(errors.items()))
@@ -123,6 +123,18 @@ def _question(request: MetadataRequest, call: Call) -> Hashable:
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
         None if topics is None else tuple([(one.name, one.topic_id) for one in topics]),
+    )
+
+
+def _is_concise(request: MetadataRequest, wanted: _Wanted) -> bool:
+    """Return whether a request is not much larger than its response, whose size the cache bounds.
+
+    Clients can name a topic many times, or add names to ids, which do not count then.
+    """
+    topics = request.topics
+    return topics is None or (
+        len(topics) == len(wanted.found)
+        and not any(one.name and one.topic_id != ZERO for one in topics)
     )
 
 

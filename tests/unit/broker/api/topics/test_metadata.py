@@ -353,6 +353,19 @@ class TestAnswersKeptAsBytes:
         broker.controller.image = image
         assert len((await metadata(broker, everything)).topics) == 2
 
+    async def test_a_request_that_is_larger_than_its_answer_is_not_kept(
+        self, tmp_path: Path
+    ) -> None:
+        """SEC-7: requests that name a topic 50,000 times would fill the memory."""
+        topic = a_topic("a")
+        broker = broker_with(tmp_path, topic)
+        await metadata(broker, asking_for("a", "a"))
+        named = MetadataRequestTopic(topic_id=topic.id, name="n" * 30_000)
+        await metadata(broker, MetadataRequest(topics=[named]))
+        assert not broker.metadata_answers._kept
+        await metadata(broker, asking_for("a"))
+        assert len(broker.metadata_answers._kept) == 1
+
     async def test_cached_answers_are_kept_by_options_and_listener(self, tmp_path: Path) -> None:
         broker = broker_with(tmp_path, a_topic("a"))
         await metadata(broker, asking_for("a"))
