@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PERCENT_PER_NS = 100 / 1e9
 _OWNERS_MAX = 10_000
 _METERS_MAX = 10_000
+_KEPT_CHARS_MAX = 256  # Clients choose their ids, of up to 32,767 characters.
 _IDLE_MS_MAX = 3_600_000
 BYTES_MAX = (1 << 31) - 1
 
@@ -221,9 +222,11 @@ class ClientQuotas:
         try:
             return self._meters[key]
         except KeyError:
-            if len(self._meters) >= _METERS_MAX:
-                self._meters.clear()
-            meter = self._meters[key] = self._find(user, client_id)
+            meter = self._find(user, client_id)
+            if len(client_id) <= _KEPT_CHARS_MAX:
+                if len(self._meters) >= _METERS_MAX:
+                    self._meters.clear()
+                self._meters[key] = meter
             return meter
 
     def _find(self, user: str, client_id: str) -> Meter | None:

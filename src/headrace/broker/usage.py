@@ -26,6 +26,8 @@ _ROWS_PER_WINDOW_MAX = 50
 _MINUTES_KEPT = 60
 _HOURS_KEPT = 48
 _IDLE_MS_MAX = HOUR_MS
+_CLIENT_ID_CHARS_MAX = 256
+"""The rest of longer ids does not count: clients choose them, of up to 32,767 characters."""
 
 
 class Counting(Protocol):
@@ -90,7 +92,8 @@ class Usage:
         if not any(counts):
             return
         connection.requests = connection.bytes_in = connection.bytes_out = connection.spent_ns = 0
-        client = self._client(connection.principal.name, connection.client_id or "", now_ms)
+        client_id = (connection.client_id or "")[:_CLIENT_ID_CHARS_MAX]
+        client = self._client(connection.principal.name, client_id, now_ms)
         client.now = client.now.plus(counts)
         client.used_ms = now_ms
 

@@ -133,3 +133,10 @@ def test_the_number_of_owners_is_bounded(quotas: ClientQuotas) -> None:
     for number in range(10_005):
         meter(quotas, client_id=f"c{number}").produced(1, 0)
     assert len(quotas.produce) == 10_000
+
+
+def test_very_long_client_ids_are_counted_and_not_kept(quotas: ClientQuotas) -> None:
+    """QUO-1: a client could fill the memory with ids that it invents."""
+    for client_id in ("x", "y" * 30_000):
+        assert quotas.meter("ada", client_id) is not None
+    assert [key[1] for key in quotas._meters] == ["x"]

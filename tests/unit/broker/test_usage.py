@@ -94,6 +94,12 @@ def test_a_window_has_the_largest_clients_and_the_others_in_one_row(usage: Usage
     assert found[OTHERS, OTHERS] == (50, sum(range(1, 51)), 2 * sum(range(1, 51)))
 
 
+def test_only_the_first_part_of_a_long_client_id_counts(usage: Usage) -> None:
+    """CLD-2(b): or the windows of 500 clients would have hundreds of megabytes of names."""
+    usage.collect([Client("x" * 30_000).used(), Client("x" * 20_000).used()], BEGIN)
+    assert rows(usage) == {("ANONYMOUS", "x" * 256): (2, 200, 400)}
+
+
 def test_idle_clients_make_room_for_new_ones(usage: Usage) -> None:
     usage.collect([Client(f"c{number}").used() for number in range(500)], BEGIN)
     usage.roll(BEGIN + HOUR_MS)
