@@ -18,7 +18,7 @@ from headrace.settings.broker import (
     BrokerSettings,
     field_name,
 )
-from headrace.settings.config_providers import is_of_providers, resolve
+from headrace.settings.config_providers import Resolved, is_of_providers, resolve
 from headrace.settings.definitions import nearest
 from headrace.settings.listener_security import OF_EVERY_BROKER, base_name, is_listener_override
 from headrace.settings.node_rules import check_node, questionable
@@ -40,36 +40,13 @@ def load(
     if resolved.mistakes:
         rows = (_placed(text, [name], at) for name, text in resolved.mistakes.items())
         raise InvalidConfig("\n".join(rows))
-    properties = resolved.properties
-    given = {
-        name: text
-        for name, text in properties.items()
-        if name in BROKER_CONFIGS or is_listener_override(name)
-    }
-    others = {name: text for name, text in properties.items() if name not in given}
-    overrides: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    warnings: list[str] = []
-    mistakes: list[str] = []
-    for name in properties:
-        try:
-            if is_listener_override(name):
-                _check_override(name, given[name])
-                overrides[_with_lower_listener(name)] = given[name]
-            elif name in given:
-                values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
-            elif not is_of_providers(name):
-                warnings.append(_placed(_explain(name, others[name]), [name], at))
-        except InvalidConfig as mistake:
-            reference = resolved.references.get(name)
-            # The text of the mistake shows the value, which may be a secret in a wrong place.
-            shown = f"{name} has an invalid value in {reference}" if reference else str(mistake)
-            mistakes.append(_placed(shown, [name], at))
-    if mistakes:
-        raise InvalidConfig("\n".join(mistakes))
-    values.setdefault("node_id", values.get("broker_id", 1))
+    found = _parsed(resolved, at)
+    found.values.setdefault("node_id", found.values.get("broker_id", 1))
     settings = BrokerSettings(
-        **values, listener_overrides=overrides, given=given, ignored=_without_secrets(others)
+        **found.values,
+        listener_overrides=found.overrides,
+        given=found.given,
+        ignored=_without_secrets(found.others),
     )
     try:
         check(settings)
@@ -77,7 +54,43 @@ def load(
         # These rules relate several properties and name them.
         named = [name for name in at if re.search(rf"\b{re.escape(name)}\b", str(mistake))]
         raise InvalidConfig(_placed(str(mistake), named, at)) from mistake
-    return settings, [*warnings, *questionable(settings)]
+    return settings, [*found.warnings, *questionable(settings)]
+
+
+class _Parsed(msgspec.Struct):
+    """The values of a file: those of fields by name, those of single listeners, and the rest."""
+
+    values: dict[str, Any] = {}
+    overrides: dict[str, str] = {}
+    given: dict[str, str] = {}
+    others: dict[str, str] = {}
+    warnings: list[str] = []
+
+
+def _parsed(resolved: Resolved, at: Mapping[str, str]) -> _Parsed:
+    """Parse each property; one error lists all mistakes."""
+    found = _Parsed()
+    mistakes: list[str] = []
+    for name, text in resolved.properties.items():
+        is_override = is_listener_override(name)
+        is_known = is_override or name in BROKER_CONFIGS
+        (found.given if is_known else found.others)[name] = text
+        try:
+            if is_override:
+                _check_override(name, text)
+                found.overrides[_with_lower_listener(name)] = text
+            elif is_known:
+                found.values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
+            elif not is_of_providers(name):
+                found.warnings.append(_placed(_explain(name, text), [name], at))
+        except InvalidConfig as mistake:
+            reference = resolved.references.get(name)
+            # The text of the mistake shows the value, which may be a secret in a wrong place.
+            shown = f"{name} has an invalid value in {reference}" if reference else str(mistake)
+            mistakes.append(_placed(shown, [name], at))
+    if mistakes:
+        raise InvalidConfig("\n".join(mistakes))
+    return found
 
 
 def _placed(text: str, names: Iterable[str], places: Mapping[str, str]) -> str:
