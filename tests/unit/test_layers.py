@@ -69,6 +69,7 @@ PARTS: dict[str, tuple[set[str], ...]] = {
             "isr_changes",
             "leaders",
             "ready_sockets",
+            "server_limits",
         },
         {"replica_sessions"},
         {"fetch_sessions", "fetchers", "registration", "topics", "verification"},

@@ -40,7 +40,8 @@ from headrace.broker.registration import (
     report,
 )
 from headrace.broker.replication_throttles import ReplicationThrottles
-from headrace.broker.server import Server, ServerLimits
+from headrace.broker.server import Server
+from headrace.broker.server_limits import ServerLimits, client_windows, limits_of
 from headrace.broker.shares.coordinator import ShareCoordinator
 from headrace.broker.shares.partitions import SharePartitions
 from headrace.broker.shares.persister import SharePersister
@@ -60,13 +61,12 @@ from headrace.quotas.usage_windows import MINUTE_MS
 from headrace.raft import replicas as raft
 from headrace.replication.delayed import WakeUps
 from headrace.replication.partitions import Partitions
-from headrace.runtime.addresses import plain_host
 from headrace.runtime.clock import Clock, SystemClock
 from headrace.runtime.loop_thread import LoopThread
 from headrace.runtime.tasks import Tasks
 from headrace.security.node_tls import NodeTls
 from headrace.settings.broker import BrokerSettings
-from headrace.settings.listener_security import listener_security, own_listener_value
+from headrace.settings.listener_security import listener_security
 from headrace.storage.checkpoints import LAST_BROKER_EPOCH, UNKNOWN_BROKER_EPOCH
 from headrace.storage.directories import LogDirectories
 
@@ -135,7 +135,7 @@ class Node:
             clock=self.clock,
             durations=self.metrics.log_flush,
         )
-        limits = _limits(settings)
+        limits = limits_of(settings)
         buffers = FrameBuffers(limits.socket_request_max_bytes)
         self.produce_round = ProduceRound(buffers, self.produce_shapes, self.metrics, self.clock)
         self.server = self._doors.server(loop, limits, buffers, self.produce_round)
@@ -476,7 +476,7 @@ class Node:
                     1000 * settings.replication_quota_window_size_seconds,
                 ),
             ),
-            client_quotas=ClientQuotas(self.clock, _client_windows(settings)),
+            client_quotas=ClientQuotas(self.clock, client_windows(settings)),
         )
 
     def _channels(self, purpose: str) -> BrokerChannels:
@@ -579,7 +579,7 @@ class Node:
         if settings is not self._followed_settings:
             self._followed_settings = settings
             self.quorum_node.controller.settings = settings
-            self.server.limits = _limits(settings)
+            self.server.limits = limits_of(settings)
             self.tls.follow(settings)
 
     def _follow_rules(self) -> None:
@@ -685,48 +685,3 @@ class Node:
 
     def _report(self, request: Message, name: str) -> None:
         self.tasks.start(report(self.metadata.ask, request, name, asyncio.sleep), name)
-
-
-def _limits(settings: BrokerSettings) -> ServerLimits:
-    """The limits of the server by the settings.
-
-    Buffer sizes and backlog apply only if they were set: the kernel sizes buffers better than
-    Kafka's defaults, and a backlog of 50 rejects most of a thousand clients that connect at once.
-    """
-    given = settings.given
-    listeners = [listener.name for listener in settings.broker_listeners]
-    return ServerLimits(
-        socket_request_max_bytes=settings.socket_request_max_bytes,
-        socket_send_buffer_bytes=(
-            settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in given else -1
-        ),
-        socket_receive_buffer_bytes=(
-            settings.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else -1
-        ),
-        connections_max_idle_ms=settings.connections_max_idle_ms,
-        max_connections=settings.max_connections,
-        socket_listen_backlog_size=(
-            settings.socket_listen_backlog_size if "socket.listen.backlog.size" in given else 1024
-        ),
-        max_connections_per_ip=settings.max_connections_per_ip,
-        max_connections_per_ip_overrides={
-            plain_host(host): count for host, count in settings.connections_per_ip.items()
-        },
-        max_connection_creation_rate=settings.max_connection_creation_rate,
-        listener_max_connections=_of_listeners(settings, listeners, "max.connections"),
-        listener_max_connection_creation_rates=_of_listeners(
-            settings, listeners, "max.connection.creation.rate"
-        ),
-        protected_listener=settings.inter_broker_listener if len(listeners) > 1 else None,
-        quota_windows=_client_windows(settings),
-    )
-
-
-def _of_listeners(settings: BrokerSettings, listeners: list[str], config: str) -> dict[str, int]:
-    """Return the values of a property for the listeners that have one of their own."""
-    values = {name: own_listener_value(settings, name, config) for name in listeners}
-    return {name: value for name, value in values.items() if isinstance(value, int)}
-
-
-def _client_windows(settings: BrokerSettings) -> Windows:
-    return Windows(settings.quota_window_num, 1000 * settings.quota_window_size_seconds)

@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
 from headrace.broker.connection import Connection
 from headrace.broker.connection_rates import ConnectionRates
 from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.handshakes import Handshakes
 from headrace.broker.ready_sockets import ReadySockets
-from headrace.quotas.rates import Windows
+from headrace.broker.server_limits import UNLIMITED, ServerLimits
 from headrace.runtime.addresses import bound_socket, plain_host
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ _SWEEPS_UNTIL_IDLE = 4
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _ACCEPT_PAUSE_S = 0.2
 _REFUSED_MAX = 1000
-_INT_MAX = (1 << 31) - 1
 
 
 Dispatch = Callable[[Connection, Frames, int, int], None]
@@ -41,29 +38,6 @@ class Gatekeeper(Protocol):
     """Serves the connections of one listener until they are logged in."""
 
     def admit(self, connection: Connection) -> None: ...
-
-
-class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one node's connections, under Kafka's property names."""
-
-    socket_request_max_bytes: int = 100 << 20
-    socket_send_buffer_bytes: int = -1
-    socket_receive_buffer_bytes: int = -1
-    connections_max_idle_ms: int = 600_000
-    socket_listen_backlog_size: int = 1024
-    max_connections: int = _INT_MAX
-    max_connections_per_ip: int = _INT_MAX
-    max_connections_per_ip_overrides: Mapping[str, int] = {}
-    max_connection_creation_rate: int = _INT_MAX
-    listener_max_connections: Mapping[str, int] = {}
-    listener_max_connection_creation_rates: Mapping[str, int] = {}
-    protected_listener: str | None = None
-    """The listener between brokers, which the limits of the broker do not touch."""
-    quota_windows: Windows = Windows()
-
-    def connections_of(self, host: str) -> int:
-        """Return the maximum number of connections of one address."""
-        return self.max_connections_per_ip_overrides.get(host, self.max_connections_per_ip)
 
 
 class Server:
@@ -117,7 +91,7 @@ class Server:
         rate = limits.max_connection_creation_rate
         of_listeners = limits.listener_max_connection_creation_rates
         self.rates.exempt_listener = limits.protected_listener
-        self.rates.limit(None if rate == _INT_MAX else rate, of_listeners)
+        self.rates.limit(None if rate == UNLIMITED else rate, of_listeners)
 
     def secure(self, listener: str, tls: "ListenerTls") -> None:
         """Serve a listener with TLS."""

@@ -81,8 +81,8 @@ class QuorumNode:
         """
         self.settings = settings
         self._tls = tls
-        at_controllers = settings.controller_listener_names[0]
-        self._controller_tls = None if tls is None else tls.of(at_controllers)
+        listener = settings.controller_listener_names[0]
+        self._controller_tls = None if tls is None else tls.of(listener)
         self._own_login = None if settings.is_single_node else self._make_own_login()
         self.is_controller = settings.is_controller
         log = MetadataLog.open(
@@ -91,7 +91,6 @@ class QuorumNode:
             resources=resources,
             clock=clock,
         )
-        listener = settings.controller_listener_names[0]
         self._network = None if settings.is_single_node else self._make_network()
         local = LocalReplica(
             key=ReplicaKey(settings.node_id, place.directory_id),

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 from typing import cast
 
 from headrace.broker.connection import Connection
-from headrace.broker.server import ServerLimits, swept
+from headrace.broker.server import swept
+from headrace.broker.server_limits import ServerLimits
 
 
 def connection(*, is_active: bool = False, is_waiting: bool = False) -> Connection:
