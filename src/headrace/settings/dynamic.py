@@ -34,7 +34,16 @@ _THREAD_COUNTS = frozenset(
 
 # Kafka opens and closes listeners while it runs. Here they are opened at the start, so a change is
 # refused: the broker would announce a listener that is not open.
-_OPENED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
+# So are their logins: a mechanism that seems to be disabled would still let clients in.
+_OPENED_AT_START = frozenset(
+    {
+        "listeners",
+        "listener.security.protocol.map",
+        "sasl.enabled.mechanisms",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.mechanism.inter.broker.protocol",
+    }
+)
 
 
 def validate_dynamic(

@@ -41,6 +41,7 @@ def test_every_answer_is_kafkas() -> None:
     [
         ({"num.partitions": "3"}, "set it in the properties file and restart"),
         ({"listeners": "PLAINTEXT://:1"}, "set it in the properties file and restart"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "set it in the properties file and restart"),
         ({"message.max.bytes": "-1"}, "must be at least 0"),
         ({"log.retention.ms": "0"}, "-1 (unlimited)"),
         ({"ssl.keystore.location": "/k"}, "set listener.name.LISTENER.ssl.keystore.location"),
