@@ -32,6 +32,7 @@ from headrace.protocol.message import Message
 from headrace.protocol.schemas.fetch import FetchRequest, FetchResponse
 from headrace.protocol.schemas.produce import ProduceRequest, ProduceResponse
 from headrace.replication.delayed import WakeUps
+from headrace.security.principals import ANONYMOUS
 from headrace.settings.broker import BrokerSettings
 from headrace.storage.reading import LogSlice
 from tests.unit.broker.api.builders import (
@@ -48,8 +49,9 @@ class Wire:
     """The connection of a request whose handler answers it directly."""
 
     def __init__(self) -> None:
-        self.listener = LISTENER
+        self.host, self.listener = "10.0.0.9", LISTENER
         self.peer = "a broker"
+        self.principal, self.access = ANONYMOUS, None
         self.closed = False
         self.produce_shape = None
         self.answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
