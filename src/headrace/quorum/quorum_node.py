@@ -92,15 +92,7 @@ class QuorumNode:
             clock=clock,
         )
         self._network = None if settings.is_single_node else self._make_network()
-        local = LocalReplica(
-            key=ReplicaKey(settings.node_id, place.directory_id),
-            cluster_id=place.cluster_id,
-            listener=listener,
-            endpoints=tuple(endpoints) if self.is_controller else (),
-            bootstrap=bootstrap_servers(settings),
-            is_controller=self.is_controller,
-            joins_automatically=settings.controller_quorum_auto_join_enable,
-        )
+        local = _local_replica(settings, place, endpoints)
         self.quorum = MetadataQuorum(
             local,
             log,
@@ -342,6 +334,21 @@ def _timeouts(settings: "BrokerSettings") -> Timeouts:
         retry_backoff_ms=settings.controller_quorum_retry_backoff_ms,
         fetch_bytes_max=settings.controller_quorum_fetch_max_bytes,
         snapshot_bytes_max=settings.controller_quorum_fetch_snapshot_max_bytes,
+    )
+
+
+def _local_replica(
+    settings: "BrokerSettings", place: MetadataPlace, endpoints: Sequence[Endpoint]
+) -> LocalReplica:
+    """Return this node as a replica of the metadata log; only a controller has endpoints."""
+    return LocalReplica(
+        key=ReplicaKey(settings.node_id, place.directory_id),
+        cluster_id=place.cluster_id,
+        listener=settings.controller_listener_names[0],
+        endpoints=tuple(endpoints) if settings.is_controller else (),
+        bootstrap=bootstrap_servers(settings),
+        is_controller=settings.is_controller,
+        joins_automatically=settings.controller_quorum_auto_join_enable,
     )
 
 

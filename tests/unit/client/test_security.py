@@ -4,6 +4,7 @@ import pytest
 
 from headrace.client.properties import InvalidProperty, for_librdkafka
 from headrace.client.security import Sasl, Security, Tls
+from headrace.errors import HeadraceError
 
 LOGIN = {"sasl.username": "ada", "sasl.password": "secret"}
 
@@ -129,3 +130,18 @@ def test_a_key_is_never_shown() -> None:
     )
     assert "secret" not in repr(Security(tls))
     assert "/etc/ca.pem" in repr(tls)
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        'a.PlainLoginModule required username="ada" password="secret"',
+        'a.Krb5LoginModule required username="ada" password="secret";',
+        'a.PlainLoginModule required username="ada";',
+    ],
+)
+def test_an_unusable_login_for_java_is_rejected_without_its_password(login: str) -> None:
+    properties = {"security.protocol": "SASL_SSL", "sasl.jaas.config": login}
+    with pytest.raises(HeadraceError, match=r"sasl\.jaas\.config") as caught:
+        Security.of(properties)
+    assert "secret" not in str(caught.value)
