@@ -240,15 +240,7 @@ def _run(
     security: "LocalSecurity | None" = None,
 ) -> int:
     settings, warnings = load(properties, places)
-    for directory in settings.directories:
-        if os.path.exists(os.path.join(directory, PLAN_FILE)):
-            from headrace.cli.local_cluster import check_single
-
-            check_single(directory)
-        if os.path.exists(os.path.join(directory, SECURITY_FOLDER)):
-            from headrace.cli.local_cluster import check_open
-
-            check_open(directory)
+    _check_directories(settings)
 
     from headrace.runtime.logging import configure
 
@@ -276,6 +268,19 @@ def _run(
         services.start(_address(node))
 
     return run(settings, on_ready=announce, before_stop=services.stop)
+
+
+def _check_directories(settings: BrokerSettings) -> None:
+    """Raise if a directory belongs to a local cluster, or to secured nodes."""
+    for directory in settings.directories:
+        if os.path.exists(os.path.join(directory, PLAN_FILE)):
+            from headrace.cli.local_cluster import check_single
+
+            check_single(directory)
+        if os.path.exists(os.path.join(directory, SECURITY_FOLDER)):
+            from headrace.cli.local_cluster import check_open
+
+            check_open(directory)
 
 
 def advised(error: HeadraceError) -> str:
