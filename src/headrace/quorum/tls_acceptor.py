@@ -1,7 +1,9 @@
 """Accepts the connections of one controller listener with TLS.
 
 asyncio's servers keep the context with which they began. Here each connection begins with the one
-in force, so new certificates need no restart. A bounded number of handshakes is under way.
+in force, so new certificates need no restart. A bounded number of handshakes is under way. When
+others wait, the oldest one that takes too long is given up: silent strangers must not keep nodes
+out.
 """
 
 import asyncio
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 100
-_HANDSHAKES_MAX = 100
+_HANDSHAKES_MAX = 500
 _HANDSHAKE_TIMEOUT_S = 10.0
+_PATIENCE_S = 3.0
 _ACCEPT_PAUSE_S = 0.2
 
 
@@ -35,8 +38,8 @@ class TlsAcceptor:
         self._sock = sock
         self._tls = tls
         self._connected = connected
-        self._room = asyncio.Semaphore(_HANDSHAKES_MAX)
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._handshakes: dict[asyncio.Task[None], float] = {}
+        """The handshakes under way with the time of their begin, the oldest first."""
         self._limit = LogLimit()
         sock.setblocking(False)
         sock.listen(_BACKLOG)
@@ -44,28 +47,36 @@ class TlsAcceptor:
 
     def close(self) -> None:
         self._accepting.cancel()
-        for handshake in self._handshakes:
+        for handshake in list(self._handshakes):
             handshake.cancel()
         self._sock.close()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._room.acquire()
+            await self._room()
             try:
                 client, address = await loop.sock_accept(self._sock)
             except OSError as error:
-                self._room.release()
                 _log.warning("connection to the controller lost", extra={"error": str(error)})
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
             handshake = loop.create_task(self._shake_hands(client, str(address)))
-            self._handshakes.add(handshake)
-            handshake.add_done_callback(self._ended)
+            self._handshakes[handshake] = loop.time()
+            handshake.add_done_callback(self._handshakes.pop)
 
-    def _ended(self, handshake: asyncio.Task[None]) -> None:
-        self._handshakes.discard(handshake)
-        self._room.release()
+    async def _room(self) -> None:
+        """Wait until another handshake may begin."""
+        while len(self._handshakes) >= _HANDSHAKES_MAX:
+            oldest, begun_s = next(iter(self._handshakes.items()))
+            left_s = begun_s + _PATIENCE_S - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                oldest.cancel()
+            await asyncio.wait(
+                self._handshakes,
+                timeout=left_s if left_s > 0 else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
 
     async def _shake_hands(self, client: socket.socket, peer: str) -> None:
         try:
@@ -75,6 +86,9 @@ class TlsAcceptor:
                 ssl=self._tls.server,
                 ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S,
             )
+        except asyncio.CancelledError:
+            client.close()
+            raise
         except OSError as error:
             client.close()
             if self._limit.allows():
