@@ -56,6 +56,7 @@ class Handshakes:
         self._crowded: asyncio.TimerHandle | None = None
         self._limits = {True: LogLimit(), False: LogLimit()}
         """For connections that try TLS, and for those that do not."""
+        self._lost = LogLimit()
         self.failed = 0
         self.audit: Audit | None = None
         """Receives the result of each handshake with a client certificate, and failures."""
@@ -111,6 +112,22 @@ class Handshakes:
                 "suppressed": limit.suppressed(),
             }
             _log.warning("TLS handshake failed, connection closed", extra=fields)
+
+    def lose(self, connection: Beginning, *, has_greeted: bool) -> None:
+        """Log a peer that closed before the end of its handshake, which is no failure here.
+
+        Port checks send nothing. Nodes that stop close later, and so do clients that distrust the
+        certificate and send no reason, as asyncio's.
+        """
+        fields: dict[str, object] = {
+            "listener": connection.listener,
+            "connection": connection.peer,
+        }
+        if not has_greeted:
+            _log.debug("connection closed before its TLS handshake", extra=fields)
+        elif self._lost.allows():
+            fields["suppressed"] = self._lost.suppressed()
+            _log.info("connection closed in its TLS handshake", extra=fields)
 
     def close(self) -> None:
         for timer in (self._timer, self._crowded):

@@ -104,6 +104,10 @@ class TlsConnection(Connection):
                 self._writing = True
                 self._loop.add_writer(self.fd, self._on_writable)
             return
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            self._handshakes.lose(self, has_greeted=self._has_greeted)
+            self.close()
+            return
         except ssl.SSLError as error:
             self._refuse(reason_of(error))
             return
@@ -117,7 +121,7 @@ class TlsConnection(Connection):
     def _greets(self) -> bool:
         """Return whether the first byte begins a TLS handshake; a lost peer sends none."""
         opening = socket.socket.recv(self._sock, 1, socket.MSG_PEEK)
-        self._has_greeted = True
+        self._has_greeted = bool(opening)
         return not opening or opening[0] == _HANDSHAKE
 
     def _refuse(self, reason: str) -> None:

@@ -40,7 +40,7 @@ class TlsAcceptor:
         self._connected = connected
         self._handshakes: dict[asyncio.Task[None], float] = {}
         """The handshakes under way with the time of their begin, the oldest first."""
-        self._limit = LogLimit()
+        self._limit, self._lost = LogLimit(), LogLimit()
         sock.setblocking(False)
         sock.listen(_BACKLOG)
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
@@ -89,6 +89,15 @@ class TlsAcceptor:
         except asyncio.CancelledError:
             client.close()
             raise
+        except (ConnectionResetError, ssl.SSLEOFError):
+            client.close()
+            if self._lost.allows():
+                lost = {
+                    "listener": self._tls.listener,
+                    "peer": peer,
+                    "suppressed": self._lost.suppressed(),
+                }
+                _log.info("connection to a controller closed in its TLS handshake", extra=lost)
         except OSError as error:
             client.close()
             if self._limit.allows():

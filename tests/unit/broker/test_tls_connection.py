@@ -258,6 +258,27 @@ async def test_a_peer_without_tls_is_refused_with_one_log_line(
     assert not answering.served
 
 
+@pytest.mark.parametrize(
+    ("opening", "level", "message"),
+    [
+        (b"", "DEBUG", "connection closed before its TLS handshake"),
+        (b"\x16\x03\x01\x00\xff\x01", "INFO", "connection closed in its TLS handshake"),
+    ],
+)
+async def test_a_peer_that_closes_in_its_handshake_is_no_failure(
+    caplog: pytest.LogCaptureFixture, opening: bytes, level: str, message: str
+) -> None:
+    """SEC-2: port checks and peers that end."""
+    answering = Answering()
+    with caplog.at_level(logging.DEBUG, "headrace.broker.handshakes"):
+        async with served(answering) as (client,):
+            client.peer.send(opening)
+            client.peer.shutdown(socket.SHUT_WR)
+            await eventually(lambda: bool(answering.closed))
+    (record,) = caplog.records
+    assert (record.levelname, record.message) == (level, message)
+
+
 async def test_a_flood_of_failed_handshakes_is_logged_in_part(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -1,6 +1,7 @@
-"""Handshakes at a controller listener while strangers hold connections and send nothing."""
+"""Handshakes at a controller listener that are slow, fail or are given up."""
 
 import asyncio
+import logging
 import socket
 
 import pytest
@@ -10,6 +11,7 @@ from headrace.quorum.tls_acceptor import TlsAcceptor
 from headrace.security.tls import ListenerTls
 from headrace.settings.listener_security import TlsSettings
 from tests.builders.certificates import Authority
+from tests.unit.broker.test_connection import eventually
 
 SECONDS_MAX = 30
 
@@ -59,3 +61,25 @@ async def test_silent_strangers_do_not_keep_a_node_out(monkeypatch: pytest.Monke
     await asyncio.gather(*acceptor._handshakes, return_exceptions=True)
     for _ in range(5):  # Transports close their sockets in later turns.
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("opening", "level", "message"),
+    [
+        (b"", "INFO", "connection to a controller closed in its TLS handshake"),
+        (b"\x16\x03\x01", "INFO", "connection to a controller closed in its TLS handshake"),
+        (b"GET / HTTP/1.1\r\n\r\n", "WARNING", "TLS handshake with a controller failed"),
+    ],
+)
+async def test_only_failed_handshakes_are_warnings(
+    caplog: pytest.LogCaptureFixture, opening: bytes, level: str, message: str
+) -> None:
+    """SEC-2"""
+    listening = socket.create_server(("127.0.0.1", 0))
+    with caplog.at_level(logging.DEBUG, "headrace.quorum"):
+        acceptor = TlsAcceptor(listening, listener_tls(), asyncio.Protocol)
+        with socket.create_connection(listening.getsockname()) as peer:
+            peer.sendall(opening)
+        await eventually(lambda: bool(caplog.records))
+        acceptor.close()
+    assert [(row.levelname, row.message) for row in caplog.records] == [(level, message)]
