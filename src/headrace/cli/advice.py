@@ -44,8 +44,8 @@ def _advice(where: str, brokers: str) -> _Advice:
     return (
         (
             HungUp,
-            "a listener that requires a login closes connections like this: set security.protocol"
-            f" and sasl.mechanism {where}",
+            "a listener that requires TLS or a login closes connections like this: set"
+            f" security.protocol and sasl.mechanism {where}",
         ),
         (NotKafka, "look for the broker's port, and name it with --bootstrap"),
         (

@@ -47,7 +47,7 @@ class NoAnswer(ConnectionLost):
 class HungUp(ConnectionLost):
     """The broker closed the connection on the first request.
 
-    A broker that stops does this once; a listener that requires a login does it every time.
+    A broker that stops does this once; a listener that requires TLS or a login, every time.
     """
 
 
@@ -179,7 +179,7 @@ class Connection:
             data = self._receive(deadline)
         except OSError as error:
             self.close()
-            kind = NoAnswer if isinstance(error, TimeoutError) else self._loss(request)
+            kind = NoAnswer if isinstance(error, TimeoutError) else self._loss()
             raise kind(
                 f"{self.address} did not answer {ApiKey(request.API_KEY).name}:"
                 f" {failure_text(error)}"
@@ -190,9 +190,8 @@ class Connection:
             raise ConnectionLost(f"{self.address} answered a different request")
         return decode(response, _answered_in(request, version, data, position), data, position)
 
-    def _loss(self, request: Message) -> type[ConnectionLost]:
-        is_first = not self._has_answered and request.API_KEY != ApiKey.API_VERSIONS
-        return HungUp if is_first else ConnectionLost
+    def _loss(self) -> type[ConnectionLost]:
+        return ConnectionLost if self._has_answered else HungUp
 
     def _receive(self, deadline: float) -> bytes:
         head = self._receive_exactly(4, deadline)

@@ -22,7 +22,7 @@ from headrace.errors import (
     [
         (BrokerUnreachable("cannot reach a:1"), "cannot reach a:1; start a node with"),
         (ConnectionLost("a:1 did not answer"), "a:1 did not answer; start a node with"),
-        (HungUp("a:1 closed"), "a:1 closed; a listener that requires a login"),
+        (HungUp("a:1 closed"), "a:1 closed; a listener that requires TLS or a login"),
         (NotKafka("it speaks HTTP"), "it speaks HTTP; look for the broker's port"),
         (SaslAuthenticationFailed("no"), "no; check sasl.username and sasl.password"),
         (

@@ -127,6 +127,19 @@ def test_a_broker_that_hangs_up_on_the_first_request_is_distinguished() -> None:
     assert not isinstance(later.value, HungUp)
 
 
+def test_a_listener_that_requires_tls_hangs_up_on_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Secured(ScriptedSocket):
+        def recv_into(self, view: memoryview) -> int:
+            raise ConnectionResetError
+
+    def connect(*_: object) -> ScriptedSocket:
+        return Secured(lambda request, version: None)
+
+    monkeypatch.setattr(module, "connect", connect)
+    with pytest.raises(HungUp, match="did not answer API_VERSIONS"):
+        Connection.open(Address("secured", 9092), Security(), 1)
+
+
 def test_silence_on_opening_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(ScriptedSocket):
         def recv_into(self, view: memoryview) -> int:
