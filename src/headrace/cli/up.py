@@ -281,6 +281,11 @@ def _check_directories(settings: BrokerSettings) -> None:
             from headrace.cli.local_cluster import check_open
 
             check_open(directory)
+        parent = os.path.dirname(os.path.abspath(directory))
+        if os.path.exists(os.path.join(parent, SECURITY_FOLDER)) and not _has_tls(settings):
+            from headrace.cli.local_cluster import check_open
+
+            check_open(parent)
 
 
 def advised(error: HeadraceError) -> str:
@@ -292,6 +297,13 @@ def advised(error: HeadraceError) -> str:
     return (
         f"{error}; choose another address with {option} (make run: {variable}=...),"
         " or stop what uses this one"
+    )
+
+
+def _has_tls(settings: BrokerSettings) -> bool:
+    return any(
+        listener_security(settings, listener.name).protocol.has_tls
+        for listener in (*settings.broker_listeners, *settings.controller_listeners)
     )
 
 

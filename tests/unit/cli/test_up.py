@@ -172,3 +172,13 @@ def test_a_single_node_does_not_start_on_the_data_of_a_cluster(
     )
     assert main(["up", "--data", str(tmp_path)]) == 1
     assert "start it with --nodes 3" in capsys.readouterr().err
+
+
+def test_a_secured_node_does_not_start_open_by_its_own_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SEC-1: the directory of the node is not the one that `--secure` was given."""
+    (tmp_path / "security").mkdir()
+    (tmp_path / "security" / "client.properties").touch()
+    assert main(["up", "--data", str(tmp_path / "node-1")]) == 1
+    assert "was made by --secure" in capsys.readouterr().err
