@@ -1,8 +1,10 @@
 """Options of commands that serve HTTP: authentication and TLS."""
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +41,19 @@ class ListenerOptions(msgspec.Struct, frozen=True):
             users=None if self.user_file is None else read_users(self.user_file),
             certificates=self.tls_client_ca is not None,
         )
+
+    def curl(self) -> str:
+        """Return the beginning of a command that this listener answers."""
+        parts = ["curl"]
+        if self.tls_certificate is not None:
+            authority = self.tls_certificate.with_name("ca.crt")
+            named = os.path.relpath(authority) if authority.exists() else "CA.crt"
+            parts += ["--cacert", quote(named)]
+        if self.user_file is not None:
+            parts += ["--user", "NAME"]
+        elif self.token_file is not None:
+            parts += ["--oauth2-bearer", "TOKEN"]
+        return " ".join(parts)
 
     def tls(self) -> "ServerTls | None":
         from headrace.http.tls import ClientCertificates, ServerTls

@@ -1,6 +1,7 @@
 """`headrace registry`: run a schema registry for any Kafka, until Ctrl-C."""
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,8 @@ def command(
         given.setdefault("inter.instance.protocol", "https")
     warn_of_exposure(address, authentication, tls, "change schemas")
     client = {"bootstrap.servers": cluster.bootstrap, **cluster.settings()}
-    announce = _announce if log_format == "text" else _announce_to_programs
+    is_text = log_format == "text"
+    announce = partial(_announce, curl=access.curl()) if is_text else _announce_to_programs
     registry = Registry(client, settings_of(given), tls=forwarding_context(tls, tls_ca))
     listener = Listener(address, authentication, tls)
     run(
@@ -101,11 +103,11 @@ def command(
     return 0 if registry.failure is None else 1
 
 
-def _announce(url: str, registry: "Registry") -> None:
+def _announce(url: str, registry: "Registry", curl: str) -> None:
     """Print the address and first commands; other programs wait for the first line."""
     print(f"Headrace registry is ready on {url}")
     print(f"  topic     {registry.settings.kafkastore_topic}")
-    print(f"  subjects  curl {url}/subjects")
+    print(f"  subjects  {curl} {url}/subjects")
     print("  stop      Ctrl-C", flush=True)
 
 

@@ -1,6 +1,7 @@
 """`headrace rest`: access any Kafka cluster over HTTP, until Ctrl-C."""
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,8 @@ def command(
     address = ListenAddress.parse(listen)
     authentication, tls = access.authentication(), access.tls()
     warn_of_exposure(address, authentication, tls, "read, write and delete topics")
-    announce = _announce if log_format == "text" else _announce_to_programs
+    is_text = log_format == "text"
+    announce = partial(_announce, curl=access.curl()) if is_text else _announce_to_programs
     service, listener = Service(settings), Listener(address, authentication, tls)
     run(lambda _: running(service, authentication), listener, lambda url: announce(url, settings))
     return 0
@@ -129,12 +131,12 @@ def _announce_to_programs(url: str, settings: "RestSettings") -> None:
     _log.info("REST proxy ready", extra={"url": url})
 
 
-def _announce(url: str, settings: "RestSettings") -> None:
+def _announce(url: str, settings: "RestSettings", curl: str) -> None:
     """Print the address and first commands; other programs wait for the first line."""
     print(f"Headrace REST proxy is ready on {url}")
     print(f"  brokers   {settings.bootstrap_servers}")
     if settings.schema_registry_url:
         print(f"  registry  {settings.schema_registry_url}")
-    print(f"  topics    curl {url}/topics")
+    print(f"  topics    {curl} {url}/topics")
     print(f"  describes {url}/openapi.json")
     print("  stop      Ctrl-C", flush=True)
