@@ -6,6 +6,7 @@ from headrace.client.cluster import NoSuchTopic
 from headrace.client.connection import HungUp, NoAnswer, NotKafka
 from headrace.client.properties import InvalidProperty
 from headrace.client.security import TlsFailed
+from headrace.client.usage import UsageUnavailable
 from headrace.errors import (
     ClusterAuthorizationFailed,
     DelegationTokenAuthorizationFailed,
@@ -82,6 +83,10 @@ def _advice(where: str, brokers: str) -> _Advice:
             " headrace groups list",
         ),
         (InvalidProperty, f"it is given {where}"),
+        (
+            UsageUnavailable,
+            "start each node with `--metrics PORT`, and name these ports with --metrics",
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from urllib.request import urlopen
 
 import msgspec
 
+from headrace.client.addresses import failure_text
 from headrace.errors import HeadraceError
 from headrace.quotas.usage_windows import NodeUsage, UsageRow, UsageWindow
 
@@ -23,8 +24,10 @@ def read_usage(address: str) -> NodeUsage:
     try:
         with urlopen(f"{url.rstrip('/')}/usage", timeout=_SECONDS_MAX) as answer:
             return msgspec.json.decode(answer.read(_BYTES_MAX), type=NodeUsage)
-    except (URLError, OSError, ValueError, msgspec.MsgspecError) as error:
-        raise UsageUnavailable(f"no usage from {address}: {error}") from error
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        cause = error.reason if isinstance(error, URLError) else error
+        reason = failure_text(cause) if isinstance(cause, OSError) else cause
+        raise UsageUnavailable(f"no usage from {address}: {reason}") from error
 
 
 def added_up(nodes: Sequence[Sequence[UsageWindow]], size_ms: int) -> list[UsageWindow]:

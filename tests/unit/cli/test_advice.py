@@ -6,6 +6,7 @@ from headrace.cli.advice import with_advice
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.connection import ConnectionLost, HungUp, NotKafka
+from headrace.client.usage import UsageUnavailable
 from headrace.errors import (
     HeadraceError,
     InconsistentGroupProtocol,
@@ -34,6 +35,10 @@ from headrace.errors import (
         (InconsistentGroupProtocol("no"), "no; the command does not apply to"),
         (TopicAuthorizationFailed("no"), "no; the user lacks a right"),
         (SecurityDisabled("No Authorizer."), "No Authorizer; set authorizer.class.name"),
+        (
+            UsageUnavailable("no usage from a:1"),
+            "no usage from a:1; start each node with `--metrics",
+        ),
         (HeadraceError("plain"), "plain"),
         (HeadraceError(), "HeadraceError"),
     ],

@@ -64,7 +64,9 @@ def test_usage_is_read_from_the_metrics_port(metrics_port: str) -> None:
 
 
 def test_a_node_without_a_metrics_port_is_reported() -> None:
-    with pytest.raises(UsageUnavailable, match=r"no usage from 127\.0\.0\.1:1"):
+    with pytest.raises(
+        UsageUnavailable, match=r"no usage from 127\.0\.0\.1:1: connection refused$"
+    ):
         read_usage("127.0.0.1:1")
 
 
