@@ -17,8 +17,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from headrace.client.admin import Admin
+from headrace.client.descriptions import NewTopic
+from headrace.client.reader import RecordReader, Start
 from headrace.client.security import TlsFailed
 from headrace.errors import SaslAuthenticationFailed
+from headrace.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from headrace.settings.properties import parse
 from headrace.testing.cluster import ClusterProcess
 from headrace.testing.process import BrokerProcess
@@ -233,3 +236,24 @@ def test_a_cluster_is_secured_between_its_nodes_as_well(tmp_path: Path) -> None:
         assert read == [b"one cup", b"two cups"]
         leader.start()
         cluster.wait_until_in_sync()
+
+
+def test_a_reader_without_a_group_needs_no_right_to_one(broker: BrokerProcess) -> None:
+    """SEC-6: librdkafka looks for the coordinator of a group in any case."""
+    with Admin(broker.client_config()) as admin:
+        admin.topics.create([NewTopic(name="readable")])
+        admin.users.set_password("reader", "reader-secret")
+        named = (ResourceType.TOPIC, "readable", PatternType.LITERAL)
+        allowed = AclBinding(*named, "User:reader", "*", Operation.READ, Permission.ALLOW)
+        admin.acls.create([allowed])
+    producer = Producer(broker.client_config())
+    producer.produce("readable", b"one cup")
+    assert producer.flush(20) == 0
+    settings = broker.client_config("reader", "reader-secret")
+    reader = RecordReader(settings["bootstrap.servers"], "readable", settings)
+    try:
+        reader.assign(Start(from_beginning=True), [0])
+        found = eventually(reader.read)
+        assert [message.value() for message in found] == [b"one cup"]
+    finally:
+        reader.close()

@@ -52,6 +52,9 @@ class Start(msgspec.Struct, frozen=True):
 class RecordReader:
     """Reads partitions of one topic without end, and reports when all ends were reached."""
 
+    is_member = False
+    """Whether the reader uses its group; librdkafka needs the name of one in any case."""
+
     def __init__(
         self, bootstrap: str, topic: str, properties: Mapping[str, Any], timeout_s: float = 10.0
     ) -> None:
@@ -187,11 +190,15 @@ class RecordReader:
         if error.retriable() or error.code() in PASSING:
             self._on_trouble(error)
             return False
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self.is_member:
+            return False  # librdkafka looks for the coordinator of a group that is not used.
         raise ClientFailure(f"{self.topic}-{message.partition()}: {error.str()} ({error.name()})")
 
 
 class GroupReader(RecordReader):
     """Reads the partitions that its group assigns, from the group's committed offsets."""
+
+    is_member = True
 
     def __init__(
         self,
