@@ -266,8 +266,8 @@ def test_a_login_for_javas_tools_serves_ours(guarded: Guarded, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("topics", "list"), "a listener that requires a login"),
-        (("produce", "t"), "a listener that requires a login"),
+        (("topics", "list"), "a listener that requires TLS or a login"),
+        (("produce", "t"), "a listener that requires TLS or a login"),
         (("topics", "list", "-X", "security.protocol=SASL_PLAINTEXT"), "GSSAPI is not supported"),
     ],
 )
